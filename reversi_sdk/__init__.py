@@ -1,0 +1,7 @@
+"""The manifest language of Reversi: what an agent, a build or a connector needs without a server."""
+
+from __future__ import annotations
+
+from reversi_sdk.errors import EffectUncertainError, ReversiError
+
+__all__ = ["EffectUncertainError", "ReversiError"]
