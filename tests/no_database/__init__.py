@@ -1,0 +1,1 @@
+"""The database backend of a test that has not asked for a database."""
