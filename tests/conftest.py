@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -47,7 +46,8 @@ def pytest_configure(config: pytest.Config) -> None:
         config.stash[_folder] = Path(workerinput["reversi_folder"])
         config.stash[_process] = workerinput["workerid"]
     _isolate(config.stash[_folder] / f"data-{config.stash[_process]}")
-    _set_up_django()
+    django.setup()
+    point_default_at(NO_DATABASE)
 
 
 @pytest.hookimpl(optionalhook=True)
@@ -77,13 +77,6 @@ def _isolate(data: Path) -> None:
     os.environ["DJANGO_SETTINGS_MODULE"] = SETTINGS
 
 
-def _set_up_django() -> None:
-    if find_spec(SETTINGS) is None:
-        return
-    django.setup()
-    point_default_at(NO_DATABASE)
-
-
 @pytest.fixture(scope="session")
 def session_folder(request: pytest.FixtureRequest) -> Path:
     """The folder that all processes of this run share."""
@@ -111,9 +104,9 @@ def postgres_databases(request: pytest.FixtureRequest, session_folder: Path) -> 
 
 
 @pytest.fixture
-def sqlite_db(sqlite_template: Path, tmp_path: Path) -> Iterator[Database]:
+def sqlite_db(sqlite_template: Path) -> Iterator[Database]:
     """A fresh, migrated SQLite database as the default one."""
-    with sqlite_database(sqlite_template, tmp_path) as database:
+    with sqlite_database(sqlite_template) as database:
         yield database
 
 

@@ -10,10 +10,10 @@ from __future__ import annotations
 import os
 import shutil
 import sqlite3
+import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from importlib.util import find_spec, module_from_spec
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -24,6 +24,7 @@ from django.core.management import call_command
 from django.db import DEFAULT_DB_ALIAS, connections
 from psycopg import sql
 
+from reversi_site.database_url import database_settings
 from tests.postgres import REPOSITORY
 from tests.session import only_one
 
@@ -62,23 +63,6 @@ class Database:
             self._opened.pop().close()
 
 
-def settings_for(url: str) -> dict[str, Any]:
-    """Return Django's settings for a database as the project's own settings make them from DATABASE_URL."""
-    spec = find_spec(os.environ["DJANGO_SETTINGS_MODULE"])
-    assert spec is not None and spec.loader is not None
-    fresh = module_from_spec(spec)
-    usual = os.environ.pop("DATABASE_URL", None)
-    os.environ["DATABASE_URL"] = url
-    try:
-        spec.loader.exec_module(fresh)
-    finally:
-        del os.environ["DATABASE_URL"]
-        if usual is not None:
-            os.environ["DATABASE_URL"] = usual
-    configuration: dict[str, Any] = fresh.DATABASES[DEFAULT_DB_ALIAS]
-    return configuration
-
-
 def point_default_at(settings: Mapping[str, Any]) -> None:
     """Make the default alias mean another database, in this thread and in those that start later."""
     connections.close_all()
@@ -94,7 +78,7 @@ def point_default_at(settings: Mapping[str, Any]) -> None:
 @contextmanager
 def in_use(database: Database) -> Iterator[Database]:
     """Make the database the default one for the block, and none afterwards."""
-    point_default_at(settings_for(database.url))
+    point_default_at(database_settings(database.url, Path(os.environ["REVERSI_DATA"])))
     try:
         yield database
     finally:
@@ -123,12 +107,13 @@ def make_sqlite_template(session: Path) -> Path:
 
 
 @contextmanager
-def sqlite_database(template: Path, folder: Path) -> Iterator[Database]:
-    """Give a copy of the template in the folder."""
-    path = folder / "reversi.sqlite3"
-    shutil.copyfile(template, path)
-    with in_use(Database("sqlite", f"{SQLITE_SCHEME}{path}")) as database:
-        yield database
+def sqlite_database(template: Path) -> Iterator[Database]:
+    """Give a copy of the template, removed after the block."""
+    with tempfile.TemporaryDirectory(prefix="sqlite-", dir=template.parent, ignore_cleanup_errors=True) as folder:
+        path = Path(folder) / "reversi.sqlite3"
+        shutil.copyfile(template, path)
+        with in_use(Database("sqlite", f"{SQLITE_SCHEME}{path}")) as database:
+            yield database
 
 
 class PostgresDatabases:
@@ -138,6 +123,7 @@ class PostgresDatabases:
         self._server = server
         self._process = process
         self._numbers = count(1)
+        self._spent: list[str] = []
         self._admin = psycopg.connect(f"{server}/postgres", autocommit=True)
         # Copying files beats copying through the log for a small template, and older servers know nothing else.
         is_chosen = self._admin.info.server_version >= HAS_COPY_STRATEGIES
@@ -163,7 +149,7 @@ class PostgresDatabases:
 
     @contextmanager
     def database(self) -> Iterator[Database]:
-        """Give a fresh copy, dropped after the block."""
+        """Give a fresh copy."""
         name = f"test_{self._process}_{next(self._numbers)}"
         statement = sql.SQL("CREATE DATABASE {} TEMPLATE {} {}")
         names = (sql.Identifier(name), sql.Identifier(TEMPLATE))
@@ -172,7 +158,13 @@ class PostgresDatabases:
             with in_use(self._named(name)) as database:
                 yield database
         finally:
-            self._drop(name)
+            self._put_away(name)
+
+    def _put_away(self, name: str) -> None:
+        # One test late: a drop waits a tenth of a second for connections that were closed only just now.
+        self._spent.append(name)
+        while len(self._spent) > 1:
+            self._drop(self._spent.pop(0))
 
     def close(self) -> None:
         """Leave the server."""

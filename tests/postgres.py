@@ -41,7 +41,8 @@ SETTINGS: Mapping[str, str] = {
     "wal_level": "minimal",
     "max_wal_senders": "0",
     "checkpoint_timeout": "1d",
-    "max_wal_size": "4GB",
+    "min_wal_size": "32MB",
+    "max_wal_size": "128MB",
     "autovacuum": "off",
     "jit": "off",
     # Small on purpose: each copy and each drop of a database walks all of it.
