@@ -1,0 +1,1 @@
+"""Rules and values of the journal; no framework."""

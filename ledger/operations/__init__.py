@@ -1,0 +1,1 @@
+"""The journal's write use-cases."""

@@ -1,0 +1,139 @@
+"""Open, close and hold runs."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Mapping
+from datetime import datetime
+
+from django.db import IntegrityError
+
+from ledger import queries
+from ledger.core import chain
+from ledger.core.errors import BadField, BadRunId, ForeignRun, RunClosed
+from ledger.core.statuses import Mode, RunState
+from ledger.core.text import require_text
+from ledger.core.values import RUN_ID, EventDraft, RunRecord
+from ledger.identifiers import new_ulid
+from ledger.journal import append, lock_run
+from ledger.models import NAME, Run, RunSalt
+from ledger.journal import LockedRun
+from reversi_site.kit.transactions import durable, require_transaction
+
+SALT_BYTES = 32
+REASON = 2000
+
+
+def open_run(
+    *,
+    principal: str,
+    now: datetime,
+    id: str | None = None,
+    actor: str = "",
+    tenant: str = "",
+    environment: str = "",
+    mode: str = Mode.ENFORCE,
+    scope: tuple[str, ...] = (),
+    reason: str = "",
+    labels: Mapping[str, str] | None = None,
+) -> tuple[RunRecord, bool]:
+    """Open a run, or continue the existing one of that id unchanged; the flag says whether it is new (D11).
+
+    Raises BadRunId and BadField for malformed input, ForeignRun when another principal opened it.
+    """
+    row = _new_row(id, principal, actor, tenant, environment, mode, scope, reason, labels or {}, now)
+    existing = Run.objects.filter(pk=row.id).first()
+    if existing is None:
+        try:
+            return _insert(row, now), True
+        except IntegrityError:
+            # Another process opened the same id first: continue its run.
+            existing = Run.objects.get(pk=row.id)
+    if existing.principal != principal:
+        raise ForeignRun(row.id)
+    return queries.run_record(existing), False
+
+
+def _new_row(
+    id: str | None,
+    principal: str,
+    actor: str,
+    tenant: str,
+    environment: str,
+    mode: str,
+    scope: tuple[str, ...],
+    reason: str,
+    labels: Mapping[str, str],
+    now: datetime,
+) -> Run:
+    names = {"principal": principal, "actor": actor, "tenant": tenant, "environment": environment}
+    checked = {field: require_text(field, value, limit=NAME) for field, value in names.items()}
+    if not principal:
+        raise BadField("principal", "must not be empty")
+    if mode not in list(Mode):
+        raise BadField("mode", f"must be enforce or observe, not {mode!r}")
+    return Run(
+        id=require_run_id(f"run_{new_ulid(now)}" if id is None else id),
+        mode=mode,
+        scope=[require_text("scope", permission, limit=NAME) for permission in scope],
+        reason=require_text("reason", reason, limit=REASON),
+        labels={require_text("labels", k, limit=NAME): require_text(f"labels.{k}", v, limit=NAME) for k, v in labels.items()},
+        head=chain.GENESIS,
+        opened_at=now,
+        active_at=now,
+        **checked,
+    )
+
+
+def require_run_id(run_id: str) -> str:
+    """Return the id when it has the form of one; raises BadRunId."""
+    if not isinstance(run_id, str) or not RUN_ID.fullmatch(run_id):
+        raise BadRunId(str(run_id))
+    return run_id
+
+
+def _insert(row: Run, now: datetime) -> RunRecord:
+    salt = secrets.token_bytes(SALT_BYTES)
+    with durable():
+        row.save(force_insert=True)
+        RunSalt(run=row, salt=salt).save(force_insert=True)
+        opened = {"mode": row.mode, "scope": row.scope, "reason": row.reason, "labels": row.labels}
+        append(LockedRun(row, salt), [EventDraft("opened", None, opened)], actor=row.principal, now=now)
+    return queries.run_record(row)
+
+
+def close_run(*, run_id: str, actor: str, now: datetime) -> RunRecord:
+    """Close a run: it takes no more calls. Closing a closed run changes nothing."""
+    with durable():
+        run = lock_run(run_id)
+        if run.row.state == RunState.OPEN:
+            run.row.state, run.row.closed_at = RunState.CLOSED, now
+            append(run, [EventDraft("closed")], actor=actor, now=now)
+    return queries.run_record(run.row)
+
+
+def take_run(*, run_id: str, actor: str, now: datetime) -> int:
+    """Become the run's executor: block new calls and return the new fence (D23). Needs the caller's transaction."""
+    require_transaction()
+    run = lock_run(run_id)
+    run.row.fence += 1
+    run.row.is_rolling_back = True
+    append(run, [EventDraft("rollback_started", None, {"fence": run.row.fence})], actor=actor, now=now)
+    return run.row.fence
+
+
+def release_run(*, run_id: str, fence: int, actor: str, now: datetime, closes: bool, report: Mapping[str, object]) -> None:
+    """End a rollback under its fence: calls pass again unless the run is closed. Needs the caller's transaction."""
+    run = lock_run(run_id, fence=fence)
+    run.row.is_rolling_back = False
+    drafts = [EventDraft("rollback_finished", None, report)]
+    if closes and run.row.state == RunState.OPEN:
+        run.row.state, run.row.closed_at = RunState.CLOSED, now
+        drafts.append(EventDraft("closed"))
+    append(run, drafts, actor=actor, now=now)
+
+
+def require_open(row: Run) -> None:
+    """Raise RunClosed when the run takes no calls."""
+    if row.state == RunState.CLOSED:
+        raise RunClosed(row.id)

@@ -1,0 +1,231 @@
+"""What the journal can be asked; everything comes back as core values, in a fixed number of queries."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from datetime import datetime
+from fnmatch import fnmatchcase
+from typing import Any
+
+from django.db.models import Exists, OuterRef, Q
+
+from ledger.core import chain
+from ledger.core.errors import RunNotFound, StepNotFound
+from ledger.core.handles import Handle, HandleLost
+from ledger.core.sealing import Binding, KeyRing, SealedHandle
+from ledger.core.statuses import STANDING, Mode, ReadBack, RunState, SettledBy, StepState
+from ledger.core.values import EventRecord, RunRecord, StepRecord
+from ledger.journal import key_ring
+from ledger.models import Event, EventData, GovernanceEvent, GovernanceHead, Run, RunSalt, Step
+
+ATTENTION = (StepState.INTENDED, StepState.UNCERTAIN, StepState.COMPENSATING, StepState.COMPENSATION_FAILED)
+
+
+def run_record(row: Run) -> RunRecord:
+    """Return the run as a value."""
+    return RunRecord(
+        id=row.id,
+        principal=row.principal,
+        actor=row.actor,
+        tenant=row.tenant,
+        environment=row.environment,
+        mode=Mode(row.mode),
+        scope=tuple(row.scope),
+        reason=row.reason,
+        labels=dict(row.labels),
+        state=RunState(row.state),
+        is_rolling_back=row.is_rolling_back,
+        fence=row.fence,
+        next_step=row.next_step,
+        opened_at=row.opened_at,
+        closed_at=row.closed_at,
+        active_at=row.active_at,
+    )
+
+
+def get_run(run_id: str) -> RunRecord:
+    """Return the run; raises RunNotFound."""
+    row = Run.objects.filter(pk=run_id).first()
+    if row is None:
+        raise RunNotFound(run_id)
+    return run_record(row)
+
+
+def get_last_run() -> RunRecord:
+    """Return the run opened last; raises RunNotFound when there is none."""
+    row = Run.objects.order_by("-opened_at", "-id").first()
+    if row is None:
+        raise RunNotFound("at all yet")
+    return run_record(row)
+
+
+def list_runs(
+    *, since: datetime | None = None, actor: str | None = None, needs_attention: bool = False, limit: int = 100
+) -> Sequence[RunRecord]:
+    """Return runs, newest first; `actor` is a glob, `needs_attention` keeps those with a step nobody settled."""
+    rows = Run.objects.order_by("-opened_at", "-id")
+    if since is not None:
+        rows = rows.filter(opened_at__gte=since)
+    if needs_attention:
+        open_steps = Step.objects.filter(run=OuterRef("pk")).filter(
+            Q(state__in=ATTENTION) | Q(is_disputed=True) | Q(state=StepState.COMPENSATED, read_back=ReadBack.UNVERIFIED)
+        )
+        rows = rows.filter(Exists(open_steps))
+    found = (run_record(row) for row in rows.iterator() if actor is None or fnmatchcase(row.actor, actor))
+    return [run for run, _ in zip(found, range(limit), strict=False)]
+
+
+def get_step(run_id: str, number: int) -> StepRecord:
+    """Return one step with its handle; raises StepNotFound."""
+    found = _records(Step.objects.filter(run_id=run_id, number=number))
+    if not found:
+        raise StepNotFound(run_id, number)
+    return found[0]
+
+
+def list_steps(run_id: str) -> Sequence[StepRecord]:
+    """Return the run's steps oldest first, handles opened: two queries whatever the length."""
+    return _records(Step.objects.filter(run_id=run_id).order_by("number"))
+
+
+def _records(rows: Any) -> list[StepRecord]:
+    ring = key_ring()
+    digests = _handle_digests(rows)
+    return [step_record(row, _open(row, digests.get(row.handle_event), ring)) for row in rows.select_related("sealed_handle")]
+
+
+def _handle_digests(rows: Any) -> dict[int, str | None]:
+    events = rows.order_by().values("handle_event")
+    found = EventData.objects.filter(event_id__in=events).values_list("event_id", "data")
+    return {event_id: json.loads(bytes(data)).get("handle_digest") for event_id, data in found}
+
+
+def _open(row: Step, digest: str | None, ring: KeyRing) -> Handle | HandleLost:
+    sealed = getattr(row, "sealed_handle", None)
+    if sealed is None:
+        return HandleLost("the undo handle was purged")
+    box = SealedHandle(sealed.key_id, bytes(sealed.nonce), bytes(sealed.ciphertext))
+    return ring.open(box, Binding(row.run_id, row.number, row.manifest_checksum), digest)
+
+
+def step_record(row: Step, handle: Handle | HandleLost) -> StepRecord:
+    """Return the step as a value."""
+    return StepRecord(
+        run_id=row.run_id,
+        number=row.number,
+        tool=row.tool,
+        state=StepState(row.state),
+        effect=row.effect,
+        upstream=row.upstream,
+        manifest_checksum=row.manifest_checksum,
+        snapshot=dict(row.snapshot),
+        args_digest=row.args_digest,
+        summary=row.summary,
+        depends_on=tuple(row.depends_on),
+        requires_steps=tuple(row.requires_steps),
+        idempotency_key=row.idempotency_key,
+        timeout_ms=row.timeout_ms,
+        observed_by=row.observed_by,
+        settled_by=SettledBy(row.settled_by) if row.settled_by else None,
+        error=row.error,
+        unrecoverable=row.unrecoverable,
+        read_back=ReadBack(row.read_back),
+        is_disputed=row.is_disputed,
+        is_by_hand=row.is_by_hand,
+        is_undo_outcome_unknown=row.is_undo_outcome_unknown,
+        is_contract_rejected=row.is_contract_rejected,
+        intended_at=row.intended_at,
+        settled_at=row.settled_at,
+        handle=handle,
+    )
+
+
+def find_standing_call(call_key: str) -> tuple[str, int] | None:
+    """Return run and number of the standing step that holds the call key."""
+    found = Step.objects.filter(call_key=call_key, state__in=STANDING).values_list("run_id", "number").first()
+    return None if found is None else (found[0], found[1])
+
+
+def list_standing_successes(run_id: str, tools: Sequence[str]) -> dict[str, int]:
+    """Return, for each of the tools that has one, the number of its latest standing success in the run."""
+    standing = (StepState.SUCCEEDED, StepState.COMPENSATION_FAILED)
+    found = Step.objects.filter(run_id=run_id, tool__in=list(tools), state__in=standing).order_by("number")
+    return dict(found.values_list("tool", "number"))
+
+
+def list_calls_in_flight() -> Iterator[tuple[RunRecord, str]]:
+    """Yield the run and tool of every call that was announced and not settled yet."""
+    for row in Step.objects.filter(state=StepState.INTENDED).select_related("run").iterator():
+        yield run_record(row.run), row.tool
+
+
+def list_overdue(*, now: datetime, grace_ms: int, limit: int) -> Sequence[tuple[str, int]]:
+    """Return run and number of the calls whose time-out plus grace has passed."""
+    rows = Step.objects.filter(state=StepState.INTENDED).order_by("intended_at").only("run_id", "number", "intended_at", "timeout_ms")
+    late = (
+        (row.run_id, row.number)
+        for row in rows.iterator()
+        if (now - row.intended_at).total_seconds() * 1000 > row.timeout_ms + grace_ms
+    )
+    return [place for place, _ in zip(late, range(limit), strict=False)]
+
+
+def list_events(run_id: str) -> Sequence[EventRecord]:
+    """Return the run's events in order, data included where it is still kept."""
+    rows = Event.objects.filter(run_id=run_id).order_by("seq").select_related("payload")
+    return [_event_record(row) for row in rows]
+
+
+def _event_record(row: Event) -> EventRecord:
+    payload = getattr(row, "payload", None)
+    return EventRecord(
+        run_id=row.run_id,
+        seq=row.seq,
+        kind=row.kind,
+        at=row.at,
+        actor=row.actor,
+        step=row.step,
+        data_hash=row.data_hash,
+        prev=row.prev,
+        hash=row.hash,
+        data=None if payload is None else json.loads(bytes(payload.data)),
+    )
+
+
+def check_run_chain(run_id: str) -> chain.ChainReport:
+    """Re-compute the run's chain; any edited, missing or reordered event is named in `problems`."""
+    run = Run.objects.filter(pk=run_id).first()
+    if run is None:
+        raise RunNotFound(run_id)
+    salt = RunSalt.objects.filter(run=run).first()
+    rows = Event.objects.filter(run=run).order_by("seq").select_related("payload")
+    links = (_link(row) for row in rows.iterator(chunk_size=1000))
+    return chain.check_chain(links, chain.Head(run.next_seq, run.head), bytes(salt.salt) if salt else None)
+
+
+def _link(row: Event) -> chain.Link:
+    payload = getattr(row, "payload", None)
+    fields = {
+        "run": row.run_id,
+        "seq": row.seq,
+        "kind": row.kind,
+        "at": row.at,
+        "actor": row.actor,
+        "step": row.step,
+        "data_hash": row.data_hash,
+    }
+    return chain.Link(fields, row.prev, row.hash, None if payload is None else bytes(payload.data))
+
+
+def check_governance_chain() -> chain.ChainReport:
+    """Re-compute the governance log's chain."""
+    head = GovernanceHead.objects.get(pk=1)
+    rows = GovernanceEvent.objects.order_by("seq")
+    links = (_governance_link(row) for row in rows.iterator(chunk_size=1000))
+    return chain.check_chain(links, chain.Head(head.next_seq, head.head), b"")
+
+
+def _governance_link(row: GovernanceEvent) -> chain.Link:
+    fields = {"seq": row.seq, "kind": row.kind, "at": row.at, "actor": row.actor, "data_hash": row.data_hash}
+    return chain.Link(fields, row.prev, row.hash, bytes(row.data))

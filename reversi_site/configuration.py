@@ -1,0 +1,155 @@
+"""The deployment's configuration: `reversi.config.yaml`, over which environment variables win.
+
+Unknown keys are errors. Keys that later parts of Reversi read are refused by name until they have an effect: a
+setting that is silently ignored is worse than none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from reversi_sdk.errors import InvalidInput
+
+FILE_NAME = "reversi.config.yaml"
+UPSTREAM_KEYS = frozenset({"name", "connector", "root", "backup_dir"})
+
+
+class ConfigurationInvalid(InvalidInput):
+    """The configuration file or an environment variable is not what it must be."""
+
+    code = "configuration_invalid"
+
+
+@dataclass(frozen=True, slots=True)
+class Upstream:
+    """An in-process connector whose tools calls and undos may reach."""
+
+    name: str
+    connector: str
+    root: Path | None
+    backup_dir: Path | None
+
+
+@dataclass(frozen=True, slots=True)
+class Configuration:
+    """What the deployment was told; paths are resolved against the file that named them."""
+
+    manifests: tuple[Path, ...] = ()
+    kill_switch_file: Path | None = None
+    compensator_cmd: str | None = None
+    reader_cmd: str | None = None
+    upstreams: tuple[Upstream, ...] = ()
+    redaction: tuple[str, ...] = ()
+    source: Path | None = field(default=None)
+
+
+def load_configuration(environ: Mapping[str, str], working_folder: Path) -> Configuration:
+    """Read the file that `REVERSI_CONFIG` names, else the one in the working folder, then the environment."""
+    named = environ.get("REVERSI_CONFIG")
+    path = Path(named) if named else working_folder / FILE_NAME
+    if not named and not path.exists():
+        return _with_environment({}, None, environ)
+    return _with_environment(_read(path), path, environ)
+
+
+def _read(path: Path) -> Mapping[str, Any]:
+    try:
+        data = path.read_bytes()
+    except OSError as error:
+        raise ConfigurationInvalid(f"{path}: {error.strerror or error}") from error
+    from reversi_sdk.strict_yaml import load_yaml
+
+    value = load_yaml(data, name=str(path)).value
+    if value is None:
+        return {}
+    if not isinstance(value, dict):
+        raise ConfigurationInvalid(f"{path}: must be an object of settings")
+    return value
+
+
+def _with_environment(values: Mapping[str, Any], path: Path | None, environ: Mapping[str, str]) -> Configuration:
+    folder = path.parent if path else Path()
+    settings: dict[str, Any] = {}
+    for key, value in values.items():
+        reader = _READERS.get(key)
+        if reader is None:
+            raise ConfigurationInvalid(f"{path}: {_unknown(key)}")
+        settings[key] = reader(f"{path}: {key}", value, folder)
+    overrides = {
+        "kill_switch_file": environ.get("REVERSI_KILL_FILE"),
+        "compensator_cmd": environ.get("REVERSI_COMPENSATOR_CMD"),
+        "reader_cmd": environ.get("REVERSI_READER_CMD"),
+    }
+    for key, text in overrides.items():
+        if text:
+            settings[key] = _READERS[key](key, text, Path())
+    return Configuration(**settings, source=path)
+
+
+def _unknown(key: Any) -> str:
+    if key in _LATER:
+        return f"{key}: this version does not have it yet; remove the line"
+    return f"{key}: unknown setting; known are {', '.join(sorted(_READERS))}"
+
+
+def _text(place: str, value: Any, folder: Path) -> str:
+    if not isinstance(value, str) or not value.strip() or "\0" in value:
+        raise ConfigurationInvalid(f"{place}: must be a non-empty text")
+    return value
+
+
+def _path(place: str, value: Any, folder: Path) -> Path:
+    return folder / _text(place, value, folder)
+
+
+def _paths(place: str, value: Any, folder: Path) -> tuple[Path, ...]:
+    entries = value if isinstance(value, list) else [value]
+    paths = tuple(_path(place, entry, folder) for entry in entries)
+    if any(str(entry).startswith(("http://", "https://")) or entry == "db" for entry in entries):
+        raise ConfigurationInvalid(f"{place}: this version reads plain manifest files and folders only")
+    return paths
+
+
+def _texts(place: str, value: Any, folder: Path) -> tuple[str, ...]:
+    if not isinstance(value, list):
+        raise ConfigurationInvalid(f"{place}: must be a list")
+    return tuple(_text(place, entry, folder) for entry in value)
+
+
+def _upstreams(place: str, value: Any, folder: Path) -> tuple[Upstream, ...]:
+    if not isinstance(value, list):
+        raise ConfigurationInvalid(f"{place}: must be a list")
+    upstreams = tuple(_upstream(f"{place}[{index}]", entry, folder) for index, entry in enumerate(value))
+    names = [upstream.name for upstream in upstreams]
+    if len(set(names)) != len(names):
+        raise ConfigurationInvalid(f"{place}: two upstreams have the same name")
+    return upstreams
+
+
+def _upstream(place: str, value: Any, folder: Path) -> Upstream:
+    if not isinstance(value, dict) or not value.keys() <= UPSTREAM_KEYS:
+        raise ConfigurationInvalid(f"{place}: must be an object with the keys {', '.join(sorted(UPSTREAM_KEYS))}")
+    connector = _text(f"{place}.connector", value.get("connector"), folder)
+    optional = {key: _path(f"{place}.{key}", value[key], folder) for key in ("root", "backup_dir") if key in value}
+    return Upstream(
+        name=_text(f"{place}.name", value.get("name", connector), folder),
+        connector=connector,
+        root=optional.get("root"),
+        backup_dir=optional.get("backup_dir"),
+    )
+
+
+_READERS: Mapping[str, Callable[[str, Any, Path], Any]] = {
+    "manifests": _paths,
+    "kill_switch_file": _path,
+    "compensator_cmd": _text,
+    "reader_cmd": _text,
+    "upstreams": _upstreams,
+    "redaction": _texts,
+}
+_LATER = frozenset(
+    {"manifest_public_key", "egress", "policy", "mode", "notifications", "require_four_eyes", "retention_days"}
+)
