@@ -16,7 +16,7 @@ from ledger.core.handles import Handle, HandleLost
 from ledger.core.sealing import Binding, KeyRing, SealedHandle
 from ledger.core.statuses import STANDING, Mode, ReadBack, RunState, SettledBy, StepState
 from ledger.core.values import EventRecord, RunRecord, StepRecord
-from ledger.journal import key_ring
+from ledger.key_ring import key_ring
 from ledger.models import Event, EventData, GovernanceEvent, GovernanceHead, Run, RunSalt, Step
 
 ATTENTION = (StepState.INTENDED, StepState.UNCERTAIN, StepState.COMPENSATING, StepState.COMPENSATION_FAILED)
@@ -92,7 +92,10 @@ def list_steps(run_id: str) -> Sequence[StepRecord]:
 def _records(rows: Any) -> list[StepRecord]:
     ring = key_ring()
     digests = _handle_digests(rows)
-    return [step_record(row, _open(row, digests.get(row.handle_event), ring)) for row in rows.select_related("sealed_handle")]
+    return [
+        step_record(row, _open(row, digests.get(row.handle_event), ring))
+        for row in rows.select_related("sealed_handle")
+    ]
 
 
 def _handle_digests(rows: Any) -> dict[int, str | None]:
@@ -162,7 +165,11 @@ def list_calls_in_flight() -> Iterator[tuple[RunRecord, str]]:
 
 def list_overdue(*, now: datetime, grace_ms: int, limit: int) -> Sequence[tuple[str, int]]:
     """Return run and number of the calls whose time-out plus grace has passed."""
-    rows = Step.objects.filter(state=StepState.INTENDED).order_by("intended_at").only("run_id", "number", "intended_at", "timeout_ms")
+    rows = (
+        Step.objects.filter(state=StepState.INTENDED)
+        .order_by("intended_at")
+        .only("run_id", "number", "intended_at", "timeout_ms")
+    )
     late = (
         (row.run_id, row.number)
         for row in rows.iterator()

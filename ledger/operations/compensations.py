@@ -13,8 +13,8 @@ from typing import Any
 from ledger.core.statuses import Move, ReadBack, StepState
 from ledger.core.text import make_visible
 from ledger.core.values import EventDraft
-from ledger.journal import LockedRun, append, get_locked_step, lock_run, move_step
 from ledger.models import Step
+from ledger.operations.journal import LockedRun, append, get_locked_step, lock_run, move_step
 from ledger.operations.steps import ERROR
 from reversi_site.kit.transactions import require_transaction
 
@@ -25,9 +25,7 @@ def lock_for_executor(*, run_id: str, fence: int) -> LockedRun:
     return lock_run(run_id, fence=fence)
 
 
-def begin_compensation(
-    *, run: LockedRun, number: int, data: Mapping[str, Any], actor: str, now: datetime
-) -> None:
+def begin_compensation(*, run: LockedRun, number: int, data: Mapping[str, Any], actor: str, now: datetime) -> None:
     """Commit `compensating` before the undo is sent; a step already compensating is taken over."""
     step = get_locked_step(run, number)
     takes_over = StepState(step.state) is StepState.COMPENSATING
@@ -123,5 +121,3 @@ def _read_back_events(number: int, read_back: ReadBack, data: Mapping[str, Any])
             return [EventDraft("unverified", number, {"reason": reason})]
         case ReadBack.NOT_DECLARED:
             return []
-
-

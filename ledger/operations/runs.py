@@ -15,9 +15,8 @@ from ledger.core.statuses import Mode, RunState
 from ledger.core.text import require_text
 from ledger.core.values import RUN_ID, EventDraft, RunRecord
 from ledger.identifiers import new_ulid
-from ledger.journal import append, lock_run
 from ledger.models import NAME, Run, RunSalt
-from ledger.journal import LockedRun
+from ledger.operations.journal import LockedRun, append, lock_run
 from reversi_site.kit.transactions import durable, require_transaction
 
 SALT_BYTES = 32
@@ -77,7 +76,9 @@ def _new_row(
         mode=mode,
         scope=[require_text("scope", permission, limit=NAME) for permission in scope],
         reason=require_text("reason", reason, limit=REASON),
-        labels={require_text("labels", k, limit=NAME): require_text(f"labels.{k}", v, limit=NAME) for k, v in labels.items()},
+        labels={
+            require_text("labels", k, limit=NAME): require_text(f"labels.{k}", v, limit=NAME) for k, v in labels.items()
+        },
         head=chain.GENESIS,
         opened_at=now,
         active_at=now,
@@ -122,7 +123,9 @@ def take_run(*, run_id: str, actor: str, now: datetime) -> int:
     return run.row.fence
 
 
-def release_run(*, run_id: str, fence: int, actor: str, now: datetime, closes: bool, report: Mapping[str, object]) -> None:
+def release_run(
+    *, run_id: str, fence: int, actor: str, now: datetime, closes: bool, report: Mapping[str, object]
+) -> None:
     """End a rollback under its fence: calls pass again unless the run is closed. Needs the caller's transaction."""
     run = lock_run(run_id, fence=fence)
     run.row.is_rolling_back = False

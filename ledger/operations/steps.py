@@ -13,8 +13,8 @@ from ledger.core.handles import Handle
 from ledger.core.statuses import Move, SettledBy, StepState, outcome_of
 from ledger.core.text import make_visible
 from ledger.core.values import EventDraft, Intent, Outcome, StepRecord
-from ledger.journal import LockedRun, append, get_locked_step, insert_step, lock_run, move_step
 from ledger.models import Step
+from ledger.operations.journal import LockedRun, append, get_locked_step, insert_step, lock_run, move_step
 from ledger.operations.runs import require_open
 from reversi_site.kit.transactions import durable, require_transaction
 
@@ -142,9 +142,7 @@ def _move_to_outcome(
     )
 
 
-def _refuse_contradiction(
-    run: LockedRun, step: Step, outcome: Outcome, actor: str, now: datetime
-) -> OutcomeConflict:
+def _refuse_contradiction(run: LockedRun, step: Step, outcome: Outcome, actor: str, now: datetime) -> OutcomeConflict:
     recorded = outcome_of(StepState(step.state)) or StepState(step.state)
     is_disputed = step.settled_by in (SettledBy.PERSON, SettledBy.LOOKUP)
     if is_disputed:
@@ -231,5 +229,3 @@ def _resolving_move(step: Step, state: StepState) -> Move:
     if step.is_disputed and step.state in (StepState.SUCCEEDED, StepState.FAILED):
         return Move.OVERRULE_SUCCEEDED if succeeds else Move.OVERRULE_FAILED
     return Move.RESOLVE_SUCCEEDED if succeeds else Move.RESOLVE_FAILED
-
-

@@ -14,22 +14,16 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from django.conf import settings
-
 from ledger.core import chain
 from ledger.core.errors import FenceLost, IllegalTransition, RunNotFound, StepNotFound
 from ledger.core.handles import Handle
-from ledger.core.sealing import NONCE_BYTES, Binding, KeyRing, SealedHandle
+from ledger.core.sealing import NONCE_BYTES, Binding, SealedHandle
 from ledger.core.statuses import RULES, Move, StepState
 from ledger.core.values import EventDraft
+from ledger.key_ring import key_ring
 from ledger.models import Event, EventData, Run, Step, UndoHandle
 from reversi_sdk.canonical import lenient_bytes
 from reversi_site.kit.transactions import require_transaction
-
-
-def key_ring() -> KeyRing:
-    """Return the deployment's ring for undo handles."""
-    return KeyRing(settings.REVERSI_LEDGER_KEYS)
 
 
 @dataclass(slots=True)
@@ -80,7 +74,9 @@ def append(run: LockedRun, drafts: Sequence[EventDraft], *, actor: str, now: dat
         [EventData(event=event, data=data) for event, data in zip(events, payloads, strict=True) if data is not None]
     )
     row.active_at = now
-    row.save(update_fields=["next_seq", "head", "next_step", "active_at", "state", "closed_at", "is_rolling_back", "fence"])
+    row.save(
+        update_fields=["next_seq", "head", "next_step", "active_at", "state", "closed_at", "is_rolling_back", "fence"]
+    )
     return events
 
 
@@ -130,7 +126,9 @@ def move_step(
     return step
 
 
-def insert_step(run: LockedRun, step: Step, handle: Handle, data: Mapping[str, Any], *, actor: str, now: datetime) -> Step:
+def insert_step(
+    run: LockedRun, step: Step, handle: Handle, data: Mapping[str, Any], *, actor: str, now: datetime
+) -> Step:
     """Insert a step with its handle and its `intended` event; IntegrityError when its call key is held."""
     draft = EventDraft("intended", step.number, {**data, **_handle_digest(handle)})
     step.handle_event = append(run, [draft], actor=actor, now=now)[0].pk
