@@ -165,15 +165,12 @@ def list_calls_in_flight() -> Iterator[tuple[RunRecord, str]]:
 
 def list_overdue(*, now: datetime, grace_ms: int, limit: int) -> Sequence[tuple[str, int]]:
     """Return run and number of the calls whose time-out plus grace has passed."""
-    rows = (
-        Step.objects.filter(state=StepState.INTENDED)
-        .order_by("intended_at")
-        .only("run_id", "number", "intended_at", "timeout_ms")
-    )
+    rows = Step.objects.filter(state=StepState.INTENDED).order_by("intended_at")
+    columns = rows.values_list("run_id", "number", "intended_at", "timeout_ms")
     late = (
-        (row.run_id, row.number)
-        for row in rows.iterator()
-        if (now - row.intended_at).total_seconds() * 1000 > row.timeout_ms + grace_ms
+        (run_id, number)
+        for run_id, number, intended_at, timeout_ms in columns.iterator()
+        if (now - intended_at).total_seconds() * 1000 > timeout_ms + grace_ms
     )
     return [place for place, _ in zip(late, range(limit), strict=False)]
 

@@ -30,7 +30,7 @@ def begin_compensation(*, run: LockedRun, number: int, data: Mapping[str, Any], 
     step = get_locked_step(run, number)
     takes_over = StepState(step.state) is StepState.COMPENSATING
     move = Move.TAKE_OVER if takes_over else Move.BEGIN_COMPENSATION
-    move_step(run, step, move, actor=actor, now=now, data=data, error=None)
+    move_step(run, step, move, actor=actor, now=now, data=data, changes={"error": None})
 
 
 def complete_compensation(
@@ -40,7 +40,7 @@ def complete_compensation(
     step = get_locked_step(run, number)
     checked = _read_back_events(number, read_back, data)
     changes = {"read_back": read_back.value, "is_undo_outcome_unknown": False, "error": None}
-    move_step(run, step, Move.COMPENSATE, actor=actor, now=now, data=data, extra=checked, **changes)
+    move_step(run, step, Move.COMPENSATE, actor=actor, now=now, data=data, extra=checked, changes=changes)
 
 
 def fail_compensation(
@@ -59,7 +59,7 @@ def fail_compensation(
     shown = make_visible(error, limit=ERROR)
     body = {**data, "error": shown, "outcome_unknown": is_outcome_unknown}
     changes = {"error": shown, "is_undo_outcome_unknown": is_outcome_unknown}
-    move_step(run, step, Move.FAIL_COMPENSATION, actor=actor, now=now, data=body, extra=extra, **changes)
+    move_step(run, step, Move.FAIL_COMPENSATION, actor=actor, now=now, data=body, extra=extra, changes=changes)
 
 
 def record_read_back(
@@ -75,7 +75,7 @@ def record_read_back(
     failed = (EventDraft("verification_failed", number, {**data, "error": shown}),)
     # Its key was free meanwhile and may be another call's by now.
     changes = {"error": shown, "call_key": None, "is_by_hand": False, "read_back": ReadBack.UNVERIFIED.value}
-    move_step(run, step, Move.REVOKE_COMPENSATION, actor=actor, now=now, data=data, extra=failed, **changes)
+    move_step(run, step, Move.REVOKE_COMPENSATION, actor=actor, now=now, data=data, extra=failed, changes=changes)
 
 
 def compensate_by_hand(
@@ -98,10 +98,12 @@ def compensate_by_hand(
         now=now,
         data={**data, "note": note, "from": step.state},
         extra=_read_back_events(number, read_back, data),
-        read_back=read_back.value,
-        is_by_hand=True,
-        is_undo_outcome_unknown=False,
-        error=None,
+        changes={
+            "read_back": read_back.value,
+            "is_by_hand": True,
+            "is_undo_outcome_unknown": False,
+            "error": None,
+        },
     )
 
 

@@ -25,6 +25,17 @@ from ledger.models import Event, EventData, Run, Step, UndoHandle
 from reversi_sdk.canonical import lenient_bytes
 from reversi_site.kit.transactions import require_transaction
 
+_HEAD_COLUMNS = (
+    "next_seq",
+    "head",
+    "next_step",
+    "active_at",
+    "state",
+    "closed_at",
+    "is_rolling_back",
+    "fence",
+)
+
 
 @dataclass(slots=True)
 class LockedRun:
@@ -74,9 +85,7 @@ def append(run: LockedRun, drafts: Sequence[EventDraft], *, actor: str, now: dat
         [EventData(event=event, data=data) for event, data in zip(events, payloads, strict=True) if data is not None]
     )
     row.active_at = now
-    row.save(
-        update_fields=["next_seq", "head", "next_step", "active_at", "state", "closed_at", "is_rolling_back", "fence"]
-    )
+    row.save(update_fields=_HEAD_COLUMNS)
     return events
 
 
@@ -102,12 +111,13 @@ def move_step(
     data: Mapping[str, Any] | None = None,
     handle: Handle | None = None,
     extra: Sequence[EventDraft] = (),
-    **changes: Any,
+    changes: Mapping[str, Any] | None = None,
 ) -> Step:
     """Change a step's state: the one place where that happens.
 
     A conditional update on the old state, with its event in the same transaction; raises IllegalTransition when the
-    step stands elsewhere or another writer moved it first. `extra` events follow the move's own.
+    step stands elsewhere or another writer moved it first. `extra` events follow the move's own; `changes` are the
+    other columns that move with it.
     """
     rule = RULES[move]
     if StepState(step.state) not in rule.sources:
@@ -115,13 +125,14 @@ def move_step(
     body = {**(data or {}), **_handle_digest(handle)}
     drafts = [EventDraft(rule.event, step.number, body), *extra]
     event = append(run, drafts, actor=actor, now=now)[0]
+    columns = {"state": rule.target.value, **(changes or {})}
     if handle is not None:
-        changes["handle_event"] = event.pk
+        columns["handle_event"] = event.pk
         _replace_handle(run, step, handle)
-    moved = Step.objects.filter(pk=step.pk, state=step.state).update(state=rule.target, **changes)
+    moved = Step.objects.filter(pk=step.pk, state=step.state).update(**columns)
     if moved != 1:
         raise IllegalTransition(run.row.id, step.number, move, step.state)
-    for name, value in {"state": rule.target.value, **changes}.items():
+    for name, value in columns.items():
         setattr(step, name, value)
     return step
 

@@ -27,7 +27,7 @@ def open_run(
     *,
     principal: str,
     now: datetime,
-    id: str | None = None,
+    run_id: str | None = None,
     actor: str = "",
     tenant: str = "",
     environment: str = "",
@@ -40,7 +40,18 @@ def open_run(
 
     Raises BadRunId and BadField for malformed input, ForeignRun when another principal opened it.
     """
-    row = _new_row(id, principal, actor, tenant, environment, mode, scope, reason, labels or {}, now)
+    _require_mode(mode)
+    row = Run(
+        id=f"run_{new_ulid(now)}" if run_id is None else require_run_id(run_id),
+        mode=mode,
+        head=chain.GENESIS,
+        opened_at=now,
+        active_at=now,
+        scope=[require_text("scope", permission, limit=NAME) for permission in scope],
+        reason=require_text("reason", reason, limit=REASON),
+        labels=_checked_labels(labels or {}),
+        **_checked_names(principal=principal, actor=actor, tenant=tenant, environment=environment),
+    )
     existing = Run.objects.filter(pk=row.id).first()
     if existing is None:
         try:
@@ -53,43 +64,28 @@ def open_run(
     return queries.run_record(existing), False
 
 
-def _new_row(
-    id: str | None,
-    principal: str,
-    actor: str,
-    tenant: str,
-    environment: str,
-    mode: str,
-    scope: tuple[str, ...],
-    reason: str,
-    labels: Mapping[str, str],
-    now: datetime,
-) -> Run:
-    names = {"principal": principal, "actor": actor, "tenant": tenant, "environment": environment}
-    checked = {field: require_text(field, value, limit=NAME) for field, value in names.items()}
-    if not principal:
-        raise BadField("principal", "must not be empty")
+def _require_mode(mode: str) -> None:
     if mode not in list(Mode):
         raise BadField("mode", f"must be enforce or observe, not {mode!r}")
-    return Run(
-        id=require_run_id(f"run_{new_ulid(now)}" if id is None else id),
-        mode=mode,
-        scope=[require_text("scope", permission, limit=NAME) for permission in scope],
-        reason=require_text("reason", reason, limit=REASON),
-        labels={
-            require_text("labels", k, limit=NAME): require_text(f"labels.{k}", v, limit=NAME) for k, v in labels.items()
-        },
-        head=chain.GENESIS,
-        opened_at=now,
-        active_at=now,
-        **checked,
-    )
+
+
+def _checked_names(**names: str) -> dict[str, str]:
+    if not names["principal"]:
+        raise BadField("principal", "must not be empty")
+    return {field: require_text(field, value, limit=NAME) for field, value in names.items()}
+
+
+def _checked_labels(labels: Mapping[str, str]) -> dict[str, str]:
+    return {
+        require_text("labels", name, limit=NAME): require_text(f"labels.{name}", value, limit=NAME)
+        for name, value in labels.items()
+    }
 
 
 def require_run_id(run_id: str) -> str:
     """Return the id when it has the form of one; raises BadRunId."""
-    if not isinstance(run_id, str) or not RUN_ID.fullmatch(run_id):
-        raise BadRunId(str(run_id))
+    if not RUN_ID.fullmatch(run_id):
+        raise BadRunId(run_id)
     return run_id
 
 

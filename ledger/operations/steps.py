@@ -102,14 +102,14 @@ def record_outcome(
     with durable():
         run = lock_run(run_id)
         step = get_locked_step(run, number)
-        conflict = _settle(run, step, outcome, by, actor, now)
+        conflict = _settle(run, step, outcome, by, actor=actor, now=now)
     if conflict is not None:
         raise conflict
     return queries.get_step(run_id, number)
 
 
 def _settle(
-    run: LockedRun, step: Step, outcome: Outcome, by: SettledBy, actor: str, now: datetime
+    run: LockedRun, step: Step, outcome: Outcome, by: SettledBy, *, actor: str, now: datetime
 ) -> OutcomeConflict | None:
     state, settled_by = StepState(step.state), step.settled_by
     is_late = state is StepState.UNCERTAIN and settled_by == SettledBy.SWEEP
@@ -135,10 +135,12 @@ def _move_to_outcome(
         data={"settled_by": by.value, "error": error, "unrecoverable": outcome.unrecoverable},
         handle=outcome.handle,
         extra=late,
-        settled_by=by.value,
-        settled_at=now,
-        error=error,
-        unrecoverable=outcome.unrecoverable if outcome.unrecoverable is not None else step.unrecoverable,
+        changes={
+            "settled_by": by.value,
+            "settled_at": now,
+            "error": error,
+            "unrecoverable": step.unrecoverable if outcome.unrecoverable is None else outcome.unrecoverable,
+        },
     )
 
 
@@ -218,7 +220,7 @@ def resolve_locked(
         now=now,
         data={"note": note, "from": step.state, "unrecoverable": unrecoverable},
         handle=handle,
-        **changes,
+        changes=changes,
     )
 
 

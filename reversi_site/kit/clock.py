@@ -29,10 +29,10 @@ class DatabaseNowMs(Func):
     arity = 0
     output_field = BigIntegerField()
 
-    def as_sqlite(self, compiler: Any, connection: Any, **extra: Any) -> tuple[str, list[Any]]:
+    def as_sqlite(self, compiler: Any, connection: Any, **extra: Any) -> tuple[str, tuple[str | int, ...]]:
         """Render for SQLite."""
-        return "CAST((julianday('now') - 2440587.5) * 86400000 AS INTEGER)", []
+        return "CAST((julianday('now') - 2440587.5) * 86400000 AS INTEGER)", ()
 
-    def as_postgresql(self, compiler: Any, connection: Any, **extra: Any) -> tuple[str, list[Any]]:
+    def as_postgresql(self, compiler: Any, connection: Any, **extra: Any) -> tuple[str, tuple[str | int, ...]]:
         """Render for PostgreSQL; `clock_timestamp` moves on inside a transaction, as a lease must."""
-        return "(EXTRACT(EPOCH FROM clock_timestamp()) * 1000)::bigint", []
+        return "(EXTRACT(EPOCH FROM clock_timestamp()) * 1000)::bigint", ()

@@ -16,7 +16,8 @@ from django.db.migrations.operations.base import Operation
 _FUNCTION = """
 CREATE OR REPLACE FUNCTION reversi_refuse_change() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
-    RAISE EXCEPTION '% is append-only: % refused', TG_TABLE_NAME, TG_OP USING ERRCODE = 'integrity_constraint_violation';
+    RAISE EXCEPTION '% is append-only: % refused', TG_TABLE_NAME, TG_OP
+        USING ERRCODE = 'integrity_constraint_violation';
 END $$
 """
 
@@ -69,12 +70,12 @@ class RefuseChanges(Operation):
             for verb in verbs
         ]
         taken = " OR ".join("(" + " AND ".join(f"{c} = NEW.{c}" for c in key) + ")" for key in self.keys)
-        return [
-            *refusals,
+        replacement = (
             f"CREATE TRIGGER {self.table}_no_replace BEFORE INSERT ON {self.table}"
             f" WHEN EXISTS (SELECT 1 FROM {self.table} WHERE {taken}) BEGIN"
-            f" SELECT RAISE(ABORT, '{self.table} is append-only: REPLACE refused'); END",
-        ]
+            f" SELECT RAISE(ABORT, '{self.table} is append-only: REPLACE refused'); END"
+        )
+        return [*refusals, replacement]
 
     def _postgresql(self) -> list[str]:
         verbs = ["UPDATE"] if self.may_delete else ["UPDATE", "DELETE"]
@@ -83,9 +84,8 @@ class RefuseChanges(Operation):
             " FOR EACH ROW EXECUTE FUNCTION reversi_refuse_change()"
             for verb in verbs
         ]
-        return [
-            _FUNCTION,
-            *refusals,
+        truncation = (
             f"CREATE TRIGGER {self.table}_no_truncate BEFORE TRUNCATE ON {self.table}"
-            " FOR EACH STATEMENT EXECUTE FUNCTION reversi_refuse_change()",
-        ]
+            " FOR EACH STATEMENT EXECUTE FUNCTION reversi_refuse_change()"
+        )
+        return [_FUNCTION, *refusals, truncation]
