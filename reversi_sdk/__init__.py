@@ -3,5 +3,6 @@
 from __future__ import annotations
 
 from reversi_sdk.errors import EffectUncertainError, ReversiError
+from reversi_sdk.manifests import validate_manifest
 
-__all__ = ["EffectUncertainError", "ReversiError"]
+__all__ = ["EffectUncertainError", "ReversiError", "validate_manifest"]

@@ -41,13 +41,17 @@ class Flaw:
 
     path: Path
     problem: str
+    is_fatal: bool = False
 
 
 def path_text(path: Path) -> str:
     """Write a path the way errors do: `requires[1].tool`."""
     text = ""
     for part in path:
-        text += f"[{part}]" if isinstance(part, int) else (f".{part}" if text else part)
+        if isinstance(part, int) or not part.isprintable() or not part:
+            text += f"[{json.dumps(part)}]"
+        else:
+            text += f".{part}" if text else part
     return text
 
 
@@ -60,24 +64,44 @@ def canonical_bytes(value: Any) -> bytes:
     raise CanonicalError(path=path_text(flaw.path), problem=flaw.problem)
 
 
-def find_flaws(value: Any, *, max_depth: int) -> Iterator[Flaw]:
+def find_flaws(
+    value: Any, *, max_depth: int, max_values: int | None = None, refuses_nul: bool = False
+) -> Iterator[Flaw]:
     """List what keeps a value from being canonical JSON, in document order.
 
-    A branch deeper than `max_depth` is reported once and not entered, so a value that contains itself ends too.
+    Ends at the first branch deeper than `max_depth`, and after `max_values` values, with a fatal flaw: so a value
+    that contains itself ends too.
     """
+    seen = 0
     stack: list[tuple[Path, Any]] = [((), value)]
     while stack:
         path, item = stack.pop()
-        problem = _flaw(item)
-        if problem is None and isinstance(item, (dict, list, tuple)) and len(path) >= max_depth:
-            problem = f"nested deeper than {max_depth}"
+        seen += 1
+        fatal = _size_flaw(item, path, seen, max_depth, max_values)
+        if fatal is not None:
+            yield fatal
+            return
+        problem = _flaw(item) or (_nul_flaw(item) if refuses_nul else None)
         if problem is not None:
             yield Flaw(path, problem)
-        elif isinstance(item, dict):
-            yield from _key_flaws(item, path)
-            stack.extend(((*path, key), item[key]) for key in reversed(item) if isinstance(key, str))
-        elif isinstance(item, (list, tuple)):
-            stack.extend(((*path, number), item[number]) for number in reversed(range(len(item))))
+        elif isinstance(item, (dict, list, tuple)):
+            yield from _key_flaws(item, path, refuses_nul)
+            stack.extend(_children(item, path))
+
+
+def _size_flaw(item: Any, path: Path, seen: int, max_depth: int, max_values: int | None) -> Flaw | None:
+    if max_values is not None and seen > max_values:
+        return Flaw((), f"holds more than {max_values} values", is_fatal=True)
+    if isinstance(item, (dict, list, tuple)) and len(path) >= max_depth:
+        return Flaw(path, f"is nested deeper than {max_depth}", is_fatal=True)
+    return None
+
+
+def _children(item: dict[Any, Any] | list[Any] | tuple[Any, ...], path: Path) -> Iterator[tuple[Path, Any]]:
+    # Last first: they are taken from a stack.
+    if isinstance(item, dict):
+        return (((*path, key), item[key]) for key in reversed(item) if isinstance(key, str))
+    return (((*path, number), item[number]) for number in reversed(range(len(item))))
 
 
 def _flaw(item: Any) -> str | None:
@@ -98,12 +122,18 @@ def _flaw(item: Any) -> str | None:
             return f"{type(item).__name__} is not a JSON value"
 
 
-def _key_flaws(item: dict[Any, Any], path: Path) -> Iterator[Flaw]:
-    for key in item:
+def _nul_flaw(item: Any) -> str | None:
+    return "holds a NUL character" if isinstance(item, str) and "\0" in item else None
+
+
+def _key_flaws(item: dict[Any, Any] | list[Any] | tuple[Any, ...], path: Path, refuses_nul: bool) -> Iterator[Flaw]:
+    for key in item if isinstance(item, dict) else ():
         if not isinstance(key, str):
             yield Flaw(path, f"a key must be a string, not {type(key).__name__}")
         elif not is_scalar_text(key):
             yield Flaw(path, "a key holds a lone surrogate, which is not valid text")
+        elif refuses_nul and "\0" in key:
+            yield Flaw(path, "a key holds a NUL character")
 
 
 def is_scalar_text(text: str) -> bool:

@@ -219,6 +219,19 @@ def _root_problem(text: str, spelling: Spelling, roots: Collection[Root]) -> str
     return f"{_shown(text)} cannot be read here; allowed: {allowed}"
 
 
+def parse_path(text: str) -> tuple[str | int, ...]:
+    """Read a path into an answer, such as `items.0.id`; raises ReferenceInvalid."""
+    tail = text if text.startswith("[") else f".{text}"
+    if not text or not _PATHS[Spelling.FLAT].fullmatch(tail):
+        raise ReferenceInvalid(text=text, problem=f"{_shown(text)} is no path; paths look like status or items.0.id")
+    return _parts(tail)
+
+
+def spelling_of(data: Any, *, default: Spelling) -> Spelling:
+    """Tell the spelling of a value where a contract manifest may use either: a leading `$` is the flat one."""
+    return Spelling.FLAT if isinstance(data, str) and data.startswith("$") else default
+
+
 def looks_like_reference(text: str, *, spelling: Spelling) -> bool:
     """Whether a text that may also be a literal is meant as a reference: it starts with a root and a part."""
     head = _HEAD[spelling].match(text)
@@ -294,7 +307,8 @@ class _MapReader:
         if "const" in data and not self.is_expected:
             problem = "const stands alone: {const: value}"
             self.problems.append(MapProblem(path, ReferenceInvalid(text="const", problem=problem)))
-        return ObjectValue({str(name): self.read(value, (*path, str(name))) for name, value in data.items()})
+        names = (name for name in data if isinstance(name, str))
+        return ObjectValue({name: self.read(data[name], (*path, name)) for name in names})
 
     def _refuse(self, data: Any, path: tuple[str | int, ...]) -> Const:
         kind = {dict: "an object", list: "a list", type(None): "null"}.get(type(data), "a literal")
