@@ -1,0 +1,79 @@
+# Needs python3 >= 3.11, git and make; everything else is installed into .venv, pinned and hashed.
+# Another interpreter: make PYTHON=python3.12 …
+
+PYTHON ?= python3
+JOBS ?= 2
+
+VENV := .venv
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
+
+# The name of a stamp carries the hash of what was installed, so a changed requirement installs again.
+hash = $(shell cat $(1) | cksum | cut -d ' ' -f 1)
+RUNTIME := $(VENV)/runtime-$(call hash,requirements.txt pyproject.toml)
+DEVELOPMENT := $(VENV)/development-$(call hash,requirements.txt requirements-dev.txt pyproject.toml)
+
+# The linters load the settings, which make their keys in a data folder: not in the one that `reversi` uses.
+MANAGE := REVERSI_DATA=$(VENV)/lint-data DATABASE_URL= $(BIN)/python manage.py
+
+# Without the options of whoever compiles: the files say what is installed, never where from.
+COMPILE := CUSTOM_COMPILE_COMMAND="make requirements" $(BIN)/pip-compile --quiet --generate-hashes --allow-unsafe \
+	--strip-extras --no-emit-options
+
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+.PHONY: help venv demo test lint format slow mutants requirements clean
+
+help: ## show this list
+	@sed -n 's/^\([a-z]*\):.*## /\1|/p' $(MAKEFILE_LIST) | while IFS='|' read -r name text; do \
+		printf '  make %-14s %s\n' "$$name" "$$text"; done
+
+venv: $(RUNTIME) ## create .venv and install what Reversi needs to run
+
+demo: $(RUNTIME) ## run an agent on real files, roll it back, and prove that the tree is what it was
+	$(BIN)/reversi demo
+
+test: $(DEVELOPMENT) ## run the whole test suite, on SQLite and on PostgreSQL where its server is installed
+	$(BIN)/python -m pytest -n $(JOBS)
+
+lint: $(DEVELOPMENT) ## check style, types, import contracts, migrations and the published schema
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports --no-logo
+	$(MANAGE) makemigrations --check --dry-run
+	$(BIN)/python -m reversi_sdk.schema --check
+
+format: $(DEVELOPMENT) ## put the code into shape
+	$(BIN)/ruff check --fix-only .
+	$(BIN)/ruff format .
+
+slow: $(DEVELOPMENT) mutants ## run the tests that take long, and the mutants
+	$(BIN)/python -m pytest -n $(JOBS) -m slow
+
+mutants: $(DEVELOPMENT) ## break the rules one by one and see that a test notices each
+	$(BIN)/python -m tests.mutants
+
+requirements: $(DEVELOPMENT) ## compile the pinned requirements from the .in files
+	$(COMPILE) --output-file requirements.txt requirements.in
+	$(COMPILE) --output-file requirements-dev.txt requirements-dev.in
+
+clean: ## remove what make and the tools made; a store's data stays
+	rm -rf $(VENV) build dist *.egg-info .coverage .coverage.* htmlcov .hypothesis .import_linter_cache \
+		.mypy_cache .pytest_cache .ruff_cache
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+$(BIN)/pip:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or newer is needed: make PYTHON=python3.x")'
+	$(PYTHON) -m venv $(VENV)
+
+$(RUNTIME): | $(BIN)/pip
+	$(PIP) --require-hashes -r requirements.txt
+	$(PIP) --no-deps --no-build-isolation --editable .
+	@rm -f $(VENV)/runtime-*
+	@touch $@
+
+$(DEVELOPMENT): $(RUNTIME)
+	$(PIP) --require-hashes -r requirements-dev.txt
+	@rm -f $(VENV)/development-*
+	@touch $@
