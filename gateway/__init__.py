@@ -1,0 +1,1 @@
+"""Where calls come in, and the one way from a call to its tool."""

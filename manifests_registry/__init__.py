@@ -1,0 +1,1 @@
+"""Which manifest a tool runs under, and why that one."""

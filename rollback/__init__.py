@@ -1,0 +1,1 @@
+"""Plan, execute, verify and settle: the way back."""

@@ -71,7 +71,7 @@ def _require_postgres() -> None:
 def _isolate(data: Path) -> None:
     """Keep the settings of whoever runs the tests out of them."""
     for name in list(os.environ):
-        if name == "DATABASE_URL" or name.startswith(("REVERSI_", "PG")) and name != REQUIRE_POSTGRES:
+        if name.startswith(("REVERSI_", "PG", "DATABASE_URL")) and name != REQUIRE_POSTGRES:
             del os.environ[name]
     os.environ["REVERSI_DATA"] = str(data)
     os.environ["DJANGO_SETTINGS_MODULE"] = SETTINGS

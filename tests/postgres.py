@@ -180,7 +180,7 @@ def _run(*command: str | Path, folder: Path) -> None:
 
 
 def session_server(folder: Path) -> str:
-    """Return the address of the session's server, started by the first process that asks; raises PostgresUnavailable."""
+    """Return the address of the session's server; the first process that asks starts it. Raises PostgresUnavailable."""
     answer = folder / "postgres-answer.json"
     with only_one(folder / "postgres-answer.lock"):
         if not answer.exists():
@@ -215,14 +215,19 @@ def guard_server(folder: Path) -> None:
         try:
             server = start_server(folder)
         except PostgresUnavailable as error:
-            print(json.dumps({"error": str(error)}), flush=True)
+            _say({"error": str(error)})
             return
         try:
-            print(json.dumps({"url": server.url}), flush=True)
+            _say({"url": server.url})
             wait_until_free(folder / SESSION_LOCK)
         finally:
             server.stop()
             shutil.rmtree(folder, ignore_errors=True)
+
+
+def _say(answer: Mapping[str, str]) -> None:
+    sys.stdout.write(json.dumps(answer) + "\n")
+    sys.stdout.flush()
 
 
 if __name__ == "__main__":

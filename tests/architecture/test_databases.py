@@ -7,14 +7,18 @@ import signal
 import socket
 import subprocess
 import sys
+from datetime import UTC, datetime
 from pathlib import Path
 from threading import Thread
 from urllib.parse import urlsplit
 
 import pytest
 from django.contrib.auth.models import Group
-from django.db import connection, connections, transaction
+from django.db import DatabaseError, connection, connections, transaction
 
+from ledger.models import GovernanceEvent
+from ledger.operations.governance import record_act
+from reversi_site.kit.transactions import durable
 from tests.databases import Database
 from tests.no_database.base import NoDatabase
 from tests.postgres import REPOSITORY, find_binaries
@@ -82,6 +86,14 @@ def test_database_is_shared_with_child_processes(db: Database) -> None:
     assert Group.objects.filter(name="answered").exists()
 
 
+def test_database_keeps_the_triggers_of_the_schema(db: Database) -> None:
+    with durable():
+        record_act(kind="halt_added", actor="operator", data={}, now=datetime(2026, 11, 30, tzinfo=UTC))
+
+    with pytest.raises(DatabaseError, match="append-only"):
+        GovernanceEvent.objects.update(actor="somebody else")
+
+
 def test_database_left_in_an_open_transaction_is_put_away(db: Database) -> None:
     # What matters is the next test: nothing of this block may reach it.
     transaction.set_autocommit(False)
@@ -97,19 +109,17 @@ def test_database_is_refused_without_a_fixture() -> None:
 
 @pytest.mark.skipif(find_binaries() is None, reason="PostgreSQL: no server programs found")
 def test_server_stops_when_the_run_is_killed() -> None:
-    controller = subprocess.Popen(
-        [sys.executable, "-c", CONTROLLER], cwd=REPOSITORY, stdout=subprocess.PIPE, text=True
-    )
+    controller = subprocess.Popen([sys.executable, "-c", CONTROLLER], cwd=REPOSITORY, stdout=subprocess.PIPE, text=True)
     with controller:
         assert controller.stdout is not None
         said = json.loads(controller.stdout.readline())
         folder, address = Path(said["folder"]), urlsplit(said["url"])
-        assert address.hostname and address.port
-        socket.create_connection((address.hostname, address.port)).close()
+        place = (str(address.hostname), int(address.port or 0))
+        socket.create_connection(place).close()
 
         controller.send_signal(signal.SIGKILL)
 
     wait_until_free(folder / SERVER_LOCK)
     with pytest.raises(ConnectionRefusedError):
-        socket.create_connection((address.hostname, address.port))
+        socket.create_connection(place)
     assert not folder.exists()
