@@ -1,0 +1,171 @@
+"""Open the store: set Django up, then make sure that the database can be trusted and has this version's tables.
+
+The embedded SQLite store is created and migrated on first use, under a file lock, since two processes may be first
+at once. A shared PostgreSQL database is never changed in passing: pending migrations are named with the command that
+applies them. A store written by a newer version is refused, never guessed at.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, nullcontext
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from reversi_sdk.errors import Conflict, Unavailable
+from reversi_site.file_systems import network_file_system
+from reversi_site.secret_files import DataFolderUnusable, prepare_folder
+
+if TYPE_CHECKING:
+    from django.db.migrations.executor import MigrationExecutor
+
+SETTINGS = "reversi_site.settings"
+OURS = ("ledger", "manifests_registry", "approvals", "rollback", "reversi_site")
+# Any number will do, as long as every process that migrates asks for the same one.
+_MIGRATION_LOCK = 0x52455645
+
+
+class StoreUnavailable(Unavailable):
+    """The store cannot be used as it is."""
+
+    code = "store_unavailable"
+
+
+class StoreNotMigrated(Unavailable):
+    """A shared database lacks tables of this version."""
+
+    code = "store_not_migrated"
+
+    def __init__(self, pending: Sequence[str]) -> None:
+        super().__init__(f"the database lacks {len(pending)} migrations of this version: run `reversi migrate` once")
+        self.pending = pending
+
+
+class StoreTooNew(Conflict):
+    """The store was written by a later version."""
+
+    code = "store_too_new"
+
+    def __init__(self, unknown: Sequence[str]) -> None:
+        super().__init__(f"the store was made by a later version of Reversi ({', '.join(unknown)}): update this one")
+        self.unknown = unknown
+
+
+def set_up() -> None:
+    """Set Django up; reads the settings, which creates the data folder and its keys when they are missing."""
+    import django
+
+    os.environ.setdefault("DJANGO_SETTINGS_MODULE", SETTINGS)
+    django.setup()
+
+
+def open_store() -> None:
+    """Make the store ready for use.
+
+    Raises StoreUnavailable, StoreNotMigrated (PostgreSQL only), StoreTooNew, DataFolderUnusable, and what the
+    settings raise for a malformed configuration.
+    """
+    set_up()
+    from django.db import connection
+
+    _require_driver(connection.settings_dict)
+    is_embedded = connection.vendor == "sqlite"
+    if is_embedded:
+        _require_local_file(Path(connection.settings_dict["NAME"]))
+    with _first_use_lock(connection.settings_dict) if is_embedded else nullcontext():
+        pending = pending_migrations()
+        if pending and not is_embedded:
+            raise StoreNotMigrated(pending)
+        if pending:
+            _migrate()
+
+
+def migrate_store() -> Sequence[str]:
+    """Apply what is missing and return its names; several processes may ask at once."""
+    set_up()
+    from django.db import connection
+
+    _require_driver(connection.settings_dict)
+    if connection.vendor == "sqlite":
+        _require_local_file(Path(connection.settings_dict["NAME"]))
+        with _first_use_lock(connection.settings_dict):
+            return _migrate()
+    with _database_lock():
+        return _migrate()
+
+
+def pending_migrations() -> Sequence[str]:
+    """Return the names of the migrations that the database lacks; raises StoreTooNew when it has more than we know."""
+    executor = _executor()
+    known = executor.loader.disk_migrations.keys()
+    unknown = [f"{app}.{name}" for app, name in executor.loader.applied_migrations if app in OURS]
+    unknown = sorted(set(unknown) - {f"{app}.{name}" for app, name in known})
+    if unknown:
+        raise StoreTooNew(unknown)
+    plan = executor.migration_plan(executor.loader.graph.leaf_nodes())
+    return [f"{migration.app_label}.{migration.name}" for migration, _ in plan]
+
+
+def _executor() -> MigrationExecutor:
+    from django.db import connection
+    from django.db.migrations.executor import MigrationExecutor
+
+    return MigrationExecutor(connection)
+
+
+def _migrate() -> Sequence[str]:
+    from django.core.management import call_command
+
+    pending = pending_migrations()
+    if pending:
+        call_command("migrate", verbosity=0, interactive=False)
+    return pending
+
+
+@contextmanager
+def _database_lock() -> Iterator[None]:
+    from django.db import connection
+
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT pg_advisory_lock(%s)", [_MIGRATION_LOCK])
+        try:
+            yield
+        finally:
+            cursor.execute("SELECT pg_advisory_unlock(%s)", [_MIGRATION_LOCK])
+
+
+@contextmanager
+def _first_use_lock(settings: dict[str, Any]) -> Iterator[None]:
+    path = Path(settings["NAME"])
+    try:
+        handle = path.with_name(f"{path.name}.lock").open("a")
+    except OSError as error:
+        raise DataFolderUnusable(path.parent, error.strerror or str(error)) from error
+    with handle:
+        fcntl.flock(handle, fcntl.LOCK_EX)
+        yield
+
+
+def _require_driver(settings: dict[str, Any]) -> None:
+    if not settings["ENGINE"].endswith("postgresql"):
+        return
+    try:
+        import psycopg  # noqa: F401  # only whether it can be had
+    except ImportError as error:
+        raise StoreUnavailable(
+            "DATABASE_URL names a PostgreSQL database, but its driver is not installed: install reversi[postgres]"
+        ) from error
+
+
+def _require_local_file(path: Path) -> None:
+    prepare_folder(path.parent)
+    kind = network_file_system(path.parent)
+    if kind is not None:
+        raise StoreUnavailable(
+            f"{path.parent} is on a network file system ({kind}), where SQLite loses data: "
+            "use a local folder (--data) or PostgreSQL (DATABASE_URL)"
+        )
+    if path.is_dir():
+        raise StoreUnavailable(f"{path} is a folder where the store's file must be")
