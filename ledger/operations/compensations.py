@@ -10,7 +10,8 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
-from ledger.core.statuses import Move, ReadBack, StepState
+from ledger.core.errors import IllegalTransition
+from ledger.core.statuses import Move, ReadBack, StepState, may_move
 from ledger.core.text import make_visible
 from ledger.core.values import EventDraft
 from ledger.models import Step
@@ -67,6 +68,8 @@ def record_read_back(
 ) -> None:
     """Settle an open read-back of a compensated step: it matched, or the undo never happened after all (D23)."""
     step = get_locked_step(run, number)
+    if not may_move(StepState(step.state), Move.REVOKE_COMPENSATION):
+        raise IllegalTransition(run.row.id, number, Move.REVOKE_COMPENSATION, step.state)
     if mismatch is None:
         append(run, [EventDraft("verified", number, data)], actor=actor, now=now)
         Step.objects.filter(pk=step.pk).update(read_back=ReadBack.VERIFIED)

@@ -1,0 +1,66 @@
+import itertools
+
+import pytest
+
+from ledger.core.fold import fold_states
+from ledger.core.statuses import RULES, Move, StepState, is_standing, may_move, outcome_of
+
+S = StepState
+ALLOWED = {
+    (S.INTENDED, Move.SUCCEED): S.SUCCEEDED,
+    (S.UNCERTAIN, Move.SUCCEED): S.SUCCEEDED,
+    (S.INTENDED, Move.FAIL): S.FAILED,
+    (S.UNCERTAIN, Move.FAIL): S.FAILED,
+    (S.INTENDED, Move.LOSE): S.UNCERTAIN,
+    (S.SUCCEEDED, Move.BEGIN_COMPENSATION): S.COMPENSATING,
+    (S.COMPENSATION_FAILED, Move.BEGIN_COMPENSATION): S.COMPENSATING,
+    (S.COMPENSATING, Move.TAKE_OVER): S.COMPENSATING,
+    (S.COMPENSATING, Move.COMPENSATE): S.COMPENSATED,
+    (S.COMPENSATING, Move.FAIL_COMPENSATION): S.COMPENSATION_FAILED,
+    (S.COMPENSATED, Move.REVOKE_COMPENSATION): S.COMPENSATION_FAILED,
+    (S.COMPENSATING, Move.COMPENSATE_BY_HAND): S.COMPENSATED,
+    (S.COMPENSATION_FAILED, Move.COMPENSATE_BY_HAND): S.COMPENSATED,
+    (S.SUCCEEDED, Move.COMPENSATE_BY_HAND): S.COMPENSATED,
+    (S.COMPENSATION_FAILED, Move.DENY_COMPENSATION): S.SUCCEEDED,
+    (S.INTENDED, Move.RESOLVE_SUCCEEDED): S.SUCCEEDED,
+    (S.UNCERTAIN, Move.RESOLVE_SUCCEEDED): S.SUCCEEDED,
+    (S.INTENDED, Move.RESOLVE_FAILED): S.FAILED,
+    (S.UNCERTAIN, Move.RESOLVE_FAILED): S.FAILED,
+    (S.SUCCEEDED, Move.OVERRULE_SUCCEEDED): S.SUCCEEDED,
+    (S.FAILED, Move.OVERRULE_SUCCEEDED): S.SUCCEEDED,
+    (S.SUCCEEDED, Move.OVERRULE_FAILED): S.FAILED,
+    (S.FAILED, Move.OVERRULE_FAILED): S.FAILED,
+}
+
+
+@pytest.mark.parametrize(("state", "move"), list(itertools.product(StepState, Move)))
+def test_table_allows_exactly_the_documented_moves(state: StepState, move: Move) -> None:
+    assert may_move(state, move) is ((state, move) in ALLOWED)
+    if may_move(state, move):
+        assert RULES[move].target is ALLOWED[state, move]
+
+
+def test_no_move_leads_back_to_intended() -> None:
+    assert S.INTENDED not in {rule.target for rule in RULES.values()}
+
+
+@pytest.mark.parametrize(
+    ("state", "stands", "outcome"),
+    [
+        (S.INTENDED, True, None),
+        (S.UNCERTAIN, True, None),
+        (S.SUCCEEDED, True, S.SUCCEEDED),
+        (S.FAILED, False, S.FAILED),
+        (S.COMPENSATING, True, S.SUCCEEDED),
+        (S.COMPENSATION_FAILED, True, S.SUCCEEDED),
+        (S.COMPENSATED, False, S.SUCCEEDED),
+    ],
+)
+def test_state_says_whether_the_effect_stands(state: StepState, stands: bool, outcome: StepState | None) -> None:
+    assert is_standing(state) is stands
+    assert outcome_of(state) is outcome
+
+
+def test_fold_takes_the_last_word_of_each_step() -> None:
+    events = [("opened", None), ("intended", 0), ("succeeded", 0), ("intended", 1), ("late", 1), ("compensating", 0)]
+    assert fold_states(events) == {0: S.COMPENSATING, 1: S.INTENDED}

@@ -1,0 +1,133 @@
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from ledger import queries
+from ledger.core.errors import FenceLost, IllegalTransition
+from ledger.core.statuses import ReadBack, StepState
+from ledger.operations import compensations as undo
+from ledger.operations.journal import LockedRun
+from ledger.operations.runs import release_run, take_run
+from reversi_site.kit.transactions import durable
+from tests.databases import Database
+from tests.ledger.factories import NOW, make_run, make_step
+
+S = StepState
+WHO: dict[str, Any] = {"actor": "worker", "now": NOW}
+Write = Callable[[LockedRun], None]
+
+
+def begin(run: LockedRun) -> None:
+    undo.begin_compensation(run=run, number=0, data={"tool": "shop.cancel"}, **WHO)
+
+
+def complete(run: LockedRun, read_back: ReadBack = ReadBack.VERIFIED) -> None:
+    undo.complete_compensation(run=run, number=0, read_back=read_back, data={}, **WHO)
+
+
+def fail(run: LockedRun, *, unknown: bool = False) -> None:
+    undo.fail_compensation(run=run, number=0, error="no\0way", is_outcome_unknown=unknown, data={}, **WHO)
+
+
+def taken_run() -> tuple[str, int]:
+    run = make_run()
+    make_step(run_id=run.id, call_key="k")
+    with durable():
+        return run.id, take_run(run_id=run.id, **WHO)
+
+
+def write(run_id: str, fence: int, *writes: Write) -> None:
+    for one in writes:
+        with durable():
+            one(undo.lock_for_executor(run_id=run_id, fence=fence))
+
+
+def test_undo_goes_through_compensating_and_frees_the_key(db: Database) -> None:
+    run_id, fence = taken_run()
+    write(run_id, fence, begin, complete)
+    step = queries.get_step(run_id, 0)
+    assert (step.state, step.read_back) == (S.COMPENSATED, ReadBack.VERIFIED)
+    kinds = [event.kind for event in queries.list_events(run_id)][3:]
+    assert kinds == ["rollback_started", "compensating", "compensated", "verified"]
+    assert queries.find_standing_call("k") is None
+
+
+def test_unverified_undo_says_why(db: Database) -> None:
+    run_id, fence = taken_run()
+    write(run_id, fence, begin, lambda run: complete(run, ReadBack.UNVERIFIED))
+    event = queries.list_events(run_id)[-1]
+    assert event.kind == "unverified"
+    assert event.data == {"reason": "no verifier is available to run the declared read-back"}
+
+
+def test_failed_undo_stands_and_can_be_begun_again(db: Database) -> None:
+    run_id, fence = taken_run()
+    write(run_id, fence, begin, lambda run: fail(run, unknown=True))
+    step = queries.get_step(run_id, 0)
+    assert (step.state, step.error, step.is_undo_outcome_unknown) == (S.COMPENSATION_FAILED, "no\\u{0}way", True)
+    assert queries.find_standing_call("k") == (run_id, 0)
+    write(run_id, fence, begin, complete)
+    assert queries.get_step(run_id, 0).is_undo_outcome_unknown is False
+
+
+@pytest.mark.parametrize("late", [begin, complete, fail])
+def test_nothing_is_written_under_an_old_fence(db: Database, late: Write) -> None:
+    run_id, old = taken_run()
+    with durable():
+        new = take_run(run_id=run_id, **WHO)
+    before = queries.list_events(run_id)
+    with pytest.raises(FenceLost):
+        write(run_id, old, late)
+    assert new == old + 1
+    assert queries.list_events(run_id) == before
+
+
+@pytest.mark.parametrize("early", [complete, fail])
+def test_an_outcome_needs_a_begun_undo(db: Database, early: Write) -> None:
+    run_id, fence = taken_run()
+    with pytest.raises(IllegalTransition):
+        write(run_id, fence, early)
+
+
+def test_begun_undo_is_taken_over_and_journaled(db: Database) -> None:
+    run_id, fence = taken_run()
+    write(run_id, fence, begin, begin)
+    assert [event.kind for event in queries.list_events(run_id)].count("compensating") == 2
+
+
+def test_late_read_back_confirms_or_revokes(db: Database) -> None:
+    run_id, fence = taken_run()
+    write(run_id, fence, begin, lambda run: complete(run, ReadBack.UNVERIFIED))
+    write(run_id, fence, lambda run: undo.record_read_back(run=run, number=0, mismatch=None, data={}, **WHO))
+    assert queries.get_step(run_id, 0).read_back is ReadBack.VERIFIED
+    write(run_id, fence, lambda run: undo.record_read_back(run=run, number=0, mismatch="still there", data={}, **WHO))
+    step = queries.get_step(run_id, 0)
+    assert (step.state, step.error) == (S.COMPENSATION_FAILED, "still there")
+    assert [event.kind for event in queries.list_events(run_id)][-2:] == ["compensation_failed", "verification_failed"]
+
+
+@pytest.mark.parametrize("mismatch", [None, "still there"])
+def test_late_read_back_needs_an_undone_step(db: Database, mismatch: str | None) -> None:
+    run_id, fence = taken_run()
+    with pytest.raises(IllegalTransition):
+        write(run_id, fence, lambda run: undo.record_read_back(run=run, number=0, mismatch=mismatch, data={}, **WHO))
+
+
+def test_undo_by_hand_is_marked_as_such(db: Database) -> None:
+    run_id, fence = taken_run()
+    by_hand: dict[str, Any] = {"number": 0, "read_back": ReadBack.NOT_DECLARED, "note": "refunded", "data": {}}
+    write(run_id, fence, lambda run: undo.compensate_by_hand(run=run, **by_hand, **WHO))
+    step = queries.get_step(run_id, 0)
+    assert (step.state, step.is_by_hand) == (S.COMPENSATED, True)
+    assert queries.list_events(run_id)[-1].kind == "by_hand"
+
+
+def test_run_takes_no_calls_until_it_is_released(db: Database) -> None:
+    run_id, fence = taken_run()
+    assert queries.get_run(run_id).is_rolling_back
+    with durable():
+        release_run(run_id=run_id, fence=fence, closes=True, report={"complete": True}, **WHO)
+    run = queries.get_run(run_id)
+    assert (run.is_rolling_back, run.state.value) == (False, "closed")
+    assert [event.kind for event in queries.list_events(run_id)][-2:] == ["rollback_finished", "closed"]
