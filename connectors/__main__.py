@@ -1,0 +1,5 @@
+"""`python -m connectors` is `reversi-connectors`."""
+
+from connectors.cli import main
+
+main()

@@ -1,0 +1,1 @@
+"""What every connector is made of: the tool table, its derivations, and the doors to the outside."""
