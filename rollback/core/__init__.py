@@ -1,0 +1,1 @@
+"""The rules of undoing, as values: no framework, no clock, no network."""

@@ -1,0 +1,84 @@
+"""What can go wrong around a rollback, grouped by what the caller can do about it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from reversi_sdk.errors import Conflict, InvalidInput, NotFound
+
+
+class SelectionInvalid(InvalidInput):
+    """The selection of steps does not fit the run."""
+
+    code = "selection_invalid"
+
+
+class OptionsInvalid(InvalidInput):
+    """An option of a rollback is out of its range."""
+
+    code = "options_invalid"
+
+
+class NoteRequired(InvalidInput):
+    """Settling a step by hand needs a note that says why."""
+
+    code = "note_required"
+
+    def __init__(self) -> None:
+        super().__init__("a note is required: say what was found and where")
+
+
+class StatusUnknown(InvalidInput):
+    """A step cannot be resolved to this word."""
+
+    code = "status_unknown"
+
+    def __init__(self, status: str, known: Sequence[str]) -> None:
+        super().__init__(f"a step is resolved {', '.join(known[:-1])} or {known[-1]}, not {status!r}")
+        self.status = status
+
+
+class JobNotFound(NotFound):
+    """No such job, or the run was never rolled back."""
+
+    code = "job_not_found"
+
+
+class RollbackRunning(Conflict):
+    """One job at a time works on a run."""
+
+    code = "rollback_running"
+
+    def __init__(self, run_id: str, job_id: str, state: str) -> None:
+        super().__init__(f"run {run_id}: job {job_id} is already {state}; wait for it to end")
+        self.run_id, self.job_id, self.state = run_id, job_id, state
+
+
+class PlanStale(Conflict):
+    """The plan is no longer the one that was looked at."""
+
+    code = "plan_stale"
+
+    def __init__(self, run_id: str, seen: str, current: str) -> None:
+        super().__init__(f"the plan of run {run_id} changed since it was shown: look at the new one ({current[:12]})")
+        self.run_id, self.seen, self.current = run_id, seen, current
+
+
+class NotUndoneByHand(Conflict):
+    """The step cannot be called undone by hand as it stands."""
+
+    code = "not_undone_by_hand"
+
+    def __init__(self, run_id: str, number: int, why: str) -> None:
+        super().__init__(f"step {number} of run {run_id} cannot be resolved compensated: {why}")
+        self.run_id, self.number, self.why = run_id, number, why
+
+
+class ReadBackMismatch(Conflict):
+    """The declared read-back contradicts the claim that the step was undone."""
+
+    code = "read_back_mismatch"
+
+    def __init__(self, run_id: str, number: int, tool: str, mismatch: str) -> None:
+        super().__init__(f"step {number} of run {run_id} does not look undone: {tool} answers that {mismatch}")
+        self.run_id, self.number, self.tool, self.mismatch = run_id, number, tool, mismatch

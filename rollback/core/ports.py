@@ -1,0 +1,104 @@
+"""The doors to the tools: who runs an undo, who reads the world, and the three ways an undo ends (D27)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Protocol, TypeAlias
+
+
+@dataclass(frozen=True, slots=True)
+class UndoCall:
+    """One undo, as it is sent."""
+
+    run_id: str
+    step: int
+    tool: str
+    original_tool: str
+    args: Mapping[str, Any]
+    idempotency_key: str
+    timeout_ms: int
+    is_overwrite_allowed: bool = False
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the call as a compensator gets it on its standard input."""
+        call = {
+            "run_id": self.run_id,
+            "step": self.step,
+            "tool": self.tool,
+            "original_tool": self.original_tool,
+            "args": dict(self.args),
+            "idempotency_key": self.idempotency_key,
+        }
+        return {**call, "overwrite": True} if self.is_overwrite_allowed else call
+
+
+@dataclass(frozen=True, slots=True)
+class Undone:
+    """The tool answered that it did what was asked. Only a read-back can tell whether that is so."""
+
+
+@dataclass(frozen=True, slots=True)
+class UndoFailed:
+    """The undo definitely did not happen."""
+
+    error: str
+
+
+@dataclass(frozen=True, slots=True)
+class UndoUnknown:
+    """The undo may or may not have happened."""
+
+    error: str
+
+
+UndoAnswer: TypeAlias = Undone | UndoFailed | UndoUnknown
+
+
+class ToolExecutor(Protocol):
+    """Sends undo calls. Every declared way to end is an answer; an exception is a bug and leaves the step in doubt."""
+
+    def can_run(self, tool: str) -> bool:
+        """Whether this executor reaches the tool."""
+
+    def honours_key(self, tool: str) -> bool:
+        """Whether a repeat with the same key cannot take effect twice."""
+
+    def compensate(self, call: UndoCall) -> UndoAnswer:
+        """Send the call and say how it ended, within the call's time."""
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What a read answered."""
+
+    value: Any
+
+
+@dataclass(frozen=True, slots=True)
+class ReadFailed:
+    """A read gave no answer, and why; `error` is the tool's own text where it gave one."""
+
+    error: str
+
+
+class ToolReader(Protocol):
+    """Makes read-only calls."""
+
+    def can_read(self, tool: str) -> bool:
+        """Whether this reader reaches the tool."""
+
+    def read(self, tool: str, arguments: Mapping[str, Any], *, timeout_ms: int) -> Answer | ReadFailed:
+        """Call the tool and return its answer."""
+
+
+@dataclass(frozen=True, slots=True)
+class Tools:
+    """What a rollback works with; without a reader declared read-backs stay open."""
+
+    executor: ToolExecutor
+    reader: ToolReader | None = None
+
+    def can_read(self, tool: str) -> bool:
+        """Whether there is a reader for the tool."""
+        return self.reader is not None and self.reader.can_read(tool)

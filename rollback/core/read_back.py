@@ -1,0 +1,68 @@
+"""Compare what a read-back answered with what a manifest expects after the undo (D37)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from ledger.core.handles import Handle
+from reversi_sdk.canonical import lenient_bytes
+from reversi_sdk.model import Verification
+from reversi_sdk.references import Arguments, Found, Reference, Unavailable, follow, parse_path, resolve
+from rollback.core.redaction import REDACTED, redacting
+
+_SHOWN = 200
+
+
+@dataclass(frozen=True, slots=True)
+class Expectation:
+    """A read that can be made, and what its answer must show; `shown` are the expected values without secrets."""
+
+    tool: str
+    arguments: Mapping[str, Any]
+    expect: Mapping[str, Any]
+    shown: Mapping[str, Any]
+    reads: int
+    backoff_ms: int
+
+
+def expectation_of(verification: Verification, handle: Handle, redaction: tuple[Reference, ...]) -> Expectation | str:
+    """Fill a declared read-back from the undo handle, or say which value it lacks."""
+    arguments = resolve(verification.arguments, handle.find)
+    expect = resolve(verification.expect, handle.find)
+    for filled in (arguments, expect):
+        if isinstance(filled, Unavailable):
+            return f"cannot verify: arguments unavailable ({filled.reason})"
+    shown = resolve(verification.expect, redacting(handle.find, redaction))
+    return Expectation(
+        tool=verification.tool,
+        arguments=_values(arguments),
+        expect=_values(expect),
+        shown=_values(shown),
+        reads=verification.retries + 1,
+        backoff_ms=verification.backoff_ms,
+    )
+
+
+def _values(filled: Arguments | Unavailable) -> Mapping[str, Any]:
+    return filled.values if isinstance(filled, Arguments) else {}
+
+
+def first_mismatch(expectation: Expectation, answer: Any) -> str | None:
+    """Return the first expectation that the answer does not meet, in words, or None when it meets all."""
+    for path, wanted in expectation.expect.items():
+        found = follow(answer, parse_path(path))
+        if isinstance(found, Found) and lenient_bytes(found.value) == lenient_bytes(wanted):
+            continue
+        shown = expectation.shown.get(path)
+        expected = _json(shown)
+        is_secret = shown != wanted
+        what = "is missing" if not isinstance(found, Found) else f"is {REDACTED if is_secret else _json(found.value)}"
+        return f"`{path}` {what}, expected {expected}"
+    return None
+
+
+def _json(value: Any) -> str:
+    text = lenient_bytes(value).decode("utf-8", "replace")
+    return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…"

@@ -1,0 +1,86 @@
+"""A step as planning sees it: its record, the manifests it ran under, and what was already sent to undo it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from ledger.core.statuses import StepState
+from ledger.core.values import StepRecord
+from reversi_sdk.model import Effect, Manifest, ManifestStatus
+
+
+class Role(StrEnum):
+    """Which of a manifest's undos a call is."""
+
+    PRIMARY = "primary"
+    WHEN_ABSENT = "when_absent"
+    FALLBACK = "fallback"
+
+
+class AttemptOutcome(StrEnum):
+    """What is known of one send; none of them while nobody recorded an answer."""
+
+    SUCCEEDED = "succeeded"
+    FAILED = "failed"
+    UNKNOWN = "unknown"
+
+
+@dataclass(frozen=True, slots=True)
+class AttemptFact:
+    """One send of an undo, known from the moment it was committed, before anything was sent.
+
+    `pair` is the keyed digest of undo tool and arguments. `is_keyed` tells that whoever ran it honours the key.
+    `is_settled` tells that a person has since said what became of it.
+    """
+
+    pair: str
+    generation: int
+    key: str
+    tool: str
+    role: Role
+    is_keyed: bool
+    outcome: AttemptOutcome | None = None
+    is_settled: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class PlanStep:
+    """One step with everything its undo depends on; `follow_ups` are the manifests of the tools it names."""
+
+    record: StepRecord
+    manifest: Manifest | None
+    follow_ups: Mapping[str, Manifest] = field(default_factory=dict)
+    attempts: tuple[AttemptFact, ...] = ()
+
+    @property
+    def number(self) -> int:
+        """The step's number in its run."""
+        return self.record.number
+
+    @property
+    def dependencies(self) -> tuple[int, ...]:
+        """The earlier steps that this one was built on."""
+        return (*self.record.depends_on, *self.record.requires_steps)
+
+    @property
+    def distrust(self) -> str | None:
+        """Why nothing that a manifest says about the step may be believed, or None."""
+        if self.manifest is None:
+            return "no manifest: what the call did is unknown"
+        if self.record.is_contract_rejected:
+            return "ran under a rejected effect contract: what the call did is unknown"
+        if self.manifest.status is ManifestStatus.DRAFT:
+            return "ran under a draft manifest: what the call did is unknown"
+        return None
+
+    @property
+    def is_reading(self) -> bool:
+        """Whether the step changed nothing, whatever became of it."""
+        return self.distrust is None and self.manifest is not None and self.manifest.effect is Effect.READ_ONLY
+
+    @property
+    def is_outcome_unknown(self) -> bool:
+        """Whether nobody can say, or two parties contradict each other about, how the call ended."""
+        return self.record.is_disputed or self.record.state in (StepState.INTENDED, StepState.UNCERTAIN)
