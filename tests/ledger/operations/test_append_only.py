@@ -23,7 +23,7 @@ REFUSED = (
 )
 SQLITE_REFUSED = (
     "INSERT OR REPLACE INTO ledger_event SELECT * FROM ledger_event WHERE seq = 1",
-    "REPLACE INTO ledger_event SELECT id + 9, run_id, seq, 'x', at, actor, step, data_hash, prev, hash FROM ledger_event",
+    "REPLACE INTO ledger_event SELECT id + 9, run_id, seq, 'x', at, actor, 1, NULL, prev, hash FROM ledger_event",
     "INSERT OR REPLACE INTO ledger_eventdata SELECT event_id, x'7b7d' FROM ledger_eventdata",
     "INSERT OR REPLACE INTO ledger_governanceevent SELECT * FROM ledger_governanceevent",
 )
@@ -71,7 +71,7 @@ def test_purging_data_keeps_the_chain(db: Database) -> None:
 @pytest.mark.parametrize(
     ("column", "value"), [("kind", "failed"), ("actor", "x"), ("at", "x"), ("step", 7), ("data_hash", "0" * 64)]
 )
-def test_an_edit_behind_the_triggers_is_found(db: Database, column: str, value: object) -> None:
+def test_an_edit_behind_the_triggers_is_found(db: Database, column: str, value: str | int) -> None:
     run_id = journal()
     _without_triggers(db, f"UPDATE ledger_event SET {column} = %s WHERE seq = 1", value)
     problems = queries.check_run_chain(run_id).problems
@@ -91,7 +91,7 @@ def test_an_edit_of_the_governance_log_is_found(db: Database) -> None:
     assert queries.check_governance_chain().problems == ("event 0: was changed after it was written",)
 
 
-def _without_triggers(db: Database, statement: str, value: object) -> None:
+def _without_triggers(db: Database, statement: str, value: str | int | bytes) -> None:
     tables = ("ledger_event", "ledger_eventdata", "ledger_governanceevent")
     with connection.cursor() as cursor:
         for table in tables:
