@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import hashlib
+import hmac
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime
 from fnmatch import fnmatchcase
 from typing import Any
@@ -142,6 +144,15 @@ def step_record(row: Step, handle: Handle | HandleLost) -> StepRecord:
         settled_at=row.settled_at,
         handle=handle,
     )
+
+
+def get_keyed_digest(run_id: str) -> Callable[[bytes], str]:
+    """Return the run's keyed digest for values that are compared and not kept; raises RunNotFound without a salt."""
+    salt = RunSalt.objects.filter(run_id=run_id).first()
+    if salt is None:
+        raise RunNotFound(run_id)
+    key = bytes(salt.salt)
+    return lambda data: hmac.new(key, data, hashlib.sha256).hexdigest()
 
 
 def find_standing_call(call_key: str) -> tuple[str, int] | None:
