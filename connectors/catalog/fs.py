@@ -22,47 +22,20 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from connectors.core import files
 from connectors.core.connector import Connector, ConnectorSpec
 from connectors.core.fields import Field, FieldKind
-from connectors.core.files import (
-    BACKUP_ID,
-    DEFAULT_BACKUP_NAME,
-    MOVABLE,
-    Backups,
-    ConfinedRoot,
-    FileState,
-    Kind,
-    Restoration,
-    as_text,
-    decoded,
-    definite,
-    list_entries,
-    look_in,
-    make_directories,
-    mode_text,
-    move,
-    move_back,
-    read_bytes,
-    replace_content,
-    require_kind,
-    require_parent,
-    require_writable,
-    restore,
-    shown,
-    take_back_directories,
-)
-from connectors.core.outcomes import ToolError
+from connectors.core.files import FileState, Kind
 from connectors.core.tool import CallContext, Tool, UndoRow, VerificationRow
-from reversi_sdk.errors import InvalidInput
 from reversi_sdk.model import Effect
 
 
 @dataclass(frozen=True, slots=True)
-class Files:
+class Disk:
     """What the tools run on."""
 
-    root: ConfinedRoot
-    backups: Backups
+    root: files.ConfinedRoot
+    backups: files.Backups
 
 
 def build(
@@ -73,23 +46,8 @@ def build(
     now: Callable[[], datetime] = lambda: datetime.now(UTC),
 ) -> Connector:
     """Bind the tools to a root; raises `InvalidInput` when the root or the backup directory cannot be one."""
-    real_root = _resolved(root)
-    if not real_root.is_dir():
-        raise InvalidInput(f"the root {root} is not a directory")
-    reserved = real_root / DEFAULT_BACKUP_NAME if backup_dir is None else _resolved(backup_dir)
-    if real_root.is_relative_to(reserved):
-        raise InvalidInput(f"the backup directory {reserved} must not be the root or contain it")
-    if not reserved.parent.is_dir():
-        raise InvalidInput(f"the backup directory {reserved} must be in a directory that exists")
-    confined = ConfinedRoot(real_root, reserved)
-    return CONNECTOR.bind(Files(confined, Backups(confined, new_id, now)))
-
-
-def _resolved(path: Path) -> Path:
-    try:
-        return path.resolve()
-    except (OSError, RuntimeError, ValueError):
-        raise InvalidInput(f"the directory {str(path)!r} cannot be found") from None
+    confined = files.ConfinedRoot.at(root, backup_dir)
+    return CONNECTOR.bind(Disk(confined, files.Backups(confined, new_id, now)))
 
 
 PATH = Field(FieldKind.STRING, "Path relative to the root, parts separated by /.")
@@ -114,7 +72,7 @@ CONTENT_INPUTS = {
 }
 RESTORE_INPUTS = {
     "path": PATH,
-    "backup": Field(FieldKind.STRING, "Id of the kept copy.", is_nullable=True, pattern=BACKUP_ID),
+    "backup": Field(FieldKind.STRING, "Id of the kept copy.", is_nullable=True, pattern=files.BACKUP_ID),
     "previous": Field(FieldKind.OBJECT, "The state to put back.", members=STATE_MEMBERS),
     "left": Field(FieldKind.OBJECT, "The state that the call left behind.", members=STATE_MEMBERS),
 }
@@ -122,60 +80,60 @@ MOVE_INPUTS = {"source": PATH, "destination": PATH}
 MOVED = Field(FieldKind.OBJECT, "The state of what was moved.", members=STATE_MEMBERS)
 
 Result = dict[str, Any]
-FileTool = Callable[[Files, Mapping[str, Any], CallContext], Result]
+FileTool = Callable[[Disk, Mapping[str, Any], CallContext], Result]
 
 
 def _file_tool(function: FileTool) -> FileTool:
     """Let an error of the system that comes before any effect leave as a definite failure naming the path."""
 
     @functools.wraps(function)
-    def run(files: Files, args: Mapping[str, Any], context: CallContext) -> Result:
-        with definite(args.get("path") or args.get("source") or "."):
-            return function(files, args, context)
+    def run(disk: Disk, args: Mapping[str, Any], context: CallContext) -> Result:
+        with files.definite(args.get("path") or args.get("source") or "."):
+            return function(disk, args, context)
 
     return run
 
 
 @_file_tool
-def _read_file(files: Files, args: Mapping[str, Any], _context: CallContext) -> Result:
-    with files.root.locate(args["path"], is_last_followed=True) as place:
-        require_kind(place, look_in(place, is_hashed=False), {Kind.FILE})
-        content, status = read_bytes(place)
-    text, encoding = as_text(content)
+def _read_file(disk: Disk, args: Mapping[str, Any], _context: CallContext) -> Result:
+    with disk.root.locate(args["path"], is_last_followed=True) as place:
+        files.require_kind(place, files.look_in(place, is_hashed=False), {Kind.FILE})
+        content, status = files.read_bytes(place)
+    text, encoding = files.as_text(content)
     return {
         "path": place.path,
         "content": text,
         "encoding": encoding,
         "size": len(content),
         "sha256": hashlib.sha256(content).hexdigest(),
-        "mode": mode_text(status.st_mode),
+        "mode": files.mode_text(status.st_mode),
     }
 
 
 @_file_tool
-def _list_dir(files: Files, args: Mapping[str, Any], _context: CallContext) -> Result:
-    with files.root.locate(args.get("path", "."), is_last_followed=True) as place:
-        require_kind(place, look_in(place, is_hashed=False), {Kind.DIRECTORY})
-        entries, unnameable, is_cut = list_entries(files.root, place)
+def _list_dir(disk: Disk, args: Mapping[str, Any], _context: CallContext) -> Result:
+    with disk.root.locate(args.get("path", "."), is_last_followed=True) as place:
+        files.require_kind(place, files.look_in(place, is_hashed=False), {Kind.DIRECTORY})
+        entries, unnameable, is_cut = files.list_entries(disk.root, place)
     return {"path": place.path, "entries": entries, "unnameable": unnameable, "truncated": is_cut}
 
 
 @_file_tool
-def _stat(files: Files, args: Mapping[str, Any], _context: CallContext) -> Result:
-    with files.root.locate(args["path"], is_last_followed=False) as place:
-        return look_in(place).state.to_data()
+def _stat(disk: Disk, args: Mapping[str, Any], _context: CallContext) -> Result:
+    with disk.root.locate(args["path"], is_last_followed=False) as place:
+        return files.look_in(place).state.to_data()
 
 
 @_file_tool
-def _write_file(files: Files, args: Mapping[str, Any], _context: CallContext) -> Result:
-    content = decoded(args["content"], args.get("encoding", "utf-8"))
-    with files.root.locate(args["path"], is_last_followed=True) as place:
-        seen = look_in(place)
+def _write_file(disk: Disk, args: Mapping[str, Any], _context: CallContext) -> Result:
+    content = files.decoded(args["content"], args.get("encoding", "utf-8"))
+    with disk.root.locate(args["path"], is_last_followed=True) as place:
+        seen = files.look_in(place)
         if seen.state.exists:
-            require_kind(place, seen, {Kind.FILE})
-            require_writable(place)
-        require_parent(place)
-        left, kept = replace_content(files.backups, place, seen, [content])
+            files.require_kind(place, seen, {Kind.FILE})
+            files.require_writable(place)
+        files.require_parent(place)
+        left, kept = files.replace_content(disk.backups, place, seen, [content])
     return {
         "path": place.path,
         "sha256": left.sha256,
@@ -188,25 +146,25 @@ def _write_file(files: Files, args: Mapping[str, Any], _context: CallContext) ->
 
 
 @_file_tool
-def _delete_file(files: Files, args: Mapping[str, Any], _context: CallContext) -> Result:
-    with files.root.locate(args["path"], is_last_followed=False) as place:
-        seen = look_in(place)
-        require_kind(place, seen, {Kind.FILE})
-        kept = files.backups.take(place, seen)
+def _delete_file(disk: Disk, args: Mapping[str, Any], _context: CallContext) -> Result:
+    with disk.root.locate(args["path"], is_last_followed=False) as place:
+        seen = files.look_in(place)
+        files.require_kind(place, seen, {Kind.FILE})
+        kept = disk.backups.take(place, seen)
     previous, left = kept.state.to_data(), FileState(exists=False).to_data()
     return {"path": place.path, "backup": kept.id, "previous": previous, "left": left}
 
 
 @_file_tool
-def _restore_file(files: Files, args: Mapping[str, Any], context: CallContext) -> Result:
-    order = Restoration(
+def _restore_file(disk: Disk, args: Mapping[str, Any], context: CallContext) -> Result:
+    order = files.Restoration(
         path=args["path"],
         backup=args["backup"],
         previous=FileState.from_data(args["previous"]),
         left=FileState.from_data(args["left"]),
         is_overwrite_allowed=context.is_overwrite_allowed,
     )
-    done = restore(files.root, files.backups, order)
+    done = files.restore(disk.root, disk.backups, order)
     return {
         "path": done.path,
         "restored": order.previous.to_data(),
@@ -216,68 +174,55 @@ def _restore_file(files: Files, args: Mapping[str, Any], context: CallContext) -
 
 
 @_file_tool
-def _make_dir(files: Files, args: Mapping[str, Any], _context: CallContext) -> Result:
-    with files.root.locate(args["path"], is_last_followed=True) as place:
-        created = make_directories(place)
+def _make_dir(disk: Disk, args: Mapping[str, Any], _context: CallContext) -> Result:
+    with disk.root.locate(args["path"], is_last_followed=True) as place:
+        created = files.make_directories(place)
     top = created[0] if created else place.path
     previous = {"exists": not created, "kind": None if created else Kind.DIRECTORY.value}
     return {"path": place.path, "created": list(created), "top": top, "previous": previous}
 
 
 @_file_tool
-def _remove_dir(files: Files, args: Mapping[str, Any], context: CallContext) -> Result:
+def _remove_dir(disk: Disk, args: Mapping[str, Any], context: CallContext) -> Result:
     path, created = args["path"], args["created"]
-    for made in created:
-        if made in ("", ".") or not f"{path}/".startswith(f"{made}/"):
-            raise ToolError(f"argument created: {shown(made)} is neither {shown(path)} nor a directory above it")
-    removed = take_back_directories(files.root, created, is_overwrite_allowed=context.is_overwrite_allowed)
+    files.require_above(path, created)
+    with disk.root.locate(path, is_last_followed=False):
+        removed = files.take_back_directories(disk.root, created, is_overwrite_allowed=context.is_overwrite_allowed)
     top = created[0] if created else path
     return {"path": path, "top": top, "removed": list(removed), "already_removed": not removed}
 
 
 @_file_tool
-def _move_file(files: Files, args: Mapping[str, Any], _context: CallContext) -> Result:
+def _move_file(disk: Disk, args: Mapping[str, Any], _context: CallContext) -> Result:
     with (
-        files.root.locate(args["source"], is_last_followed=False) as source,
-        files.root.locate(args["destination"], is_last_followed=False) as destination,
+        disk.root.locate(args["source"], is_last_followed=False) as source,
+        disk.root.locate(args["destination"], is_last_followed=False) as destination,
     ):
-        seen = look_in(source)
-        require_kind(source, seen, MOVABLE)
-        if source.is_root:
-            raise ToolError("the root itself cannot be moved")
-        if files.root.holds_reserved(source.parts):
-            raise ToolError(f"{shown(source.path)}: the backup directory lies in it and must stay where it is")
-        if look_in(destination, is_hashed=False).state.exists:
-            raise ToolError(f"{shown(destination.path)}: the name is taken; nothing was moved")
-        require_parent(destination)
-        moved = move(source, destination, seen)
+        moved = files.move_to_free_name(disk.root, source, destination)
     return {"source": source.path, "destination": destination.path, "moved": moved.to_data()}
 
 
 @_file_tool
-def _unmove_file(files: Files, args: Mapping[str, Any], context: CallContext) -> Result:
+def _unmove_file(disk: Disk, args: Mapping[str, Any], context: CallContext) -> Result:
     moved = FileState.from_data(args["moved"])
     with (
-        files.root.locate(args["source"], is_last_followed=False) as source,
-        files.root.locate(args["destination"], is_last_followed=False) as destination,
+        disk.root.locate(args["source"], is_last_followed=False) as source,
+        disk.root.locate(args["destination"], is_last_followed=False) as destination,
     ):
-        is_moved = move_back(source, destination, moved, is_overwrite_allowed=context.is_overwrite_allowed)
+        is_moved = files.move_back(source, destination, moved, is_overwrite_allowed=context.is_overwrite_allowed)
     return {"source": source.path, "destination": destination.path, "already_restored": not is_moved}
 
 
 BACKUP_STAYS = "the backup directory keeps a copy of the previous file"
 NOT_RESTORED = "extended attributes and hard links of the previous file are not restored"
 
-READ_BACK_FILE = VerificationRow(
-    tool="fs.stat",
-    arguments={"path": "$result.path"},
-    expect={
-        "exists": "$result.previous.exists",
-        "kind": "$result.previous.kind",
-        "sha256": "$result.previous.sha256",
-        "mode": "$result.previous.mode",
-    },
-)
+
+def _read_back(path: str, state: str, *members: str) -> VerificationRow:
+    """Expect of `fs.stat` at a path of the result what the state in the result says."""
+    expect = {member: f"$result.{state}.{member}" for member in members}
+    return VerificationRow(tool="fs.stat", arguments={"path": f"$result.{path}"}, expect=expect)
+
+
 RESTORE = UndoRow(
     tool="fs.restore_file",
     argument_map={
@@ -287,67 +232,50 @@ RESTORE = UndoRow(
         "left": "$result.left",
     },
     residue=(BACKUP_STAYS, NOT_RESTORED),
-    verification=READ_BACK_FILE,
+    verification=_read_back("path", "previous", "exists", "kind", "sha256", "mode"),
 )
 REMOVE_DIR = UndoRow(
     tool="fs.remove_dir",
     argument_map={"path": "$result.path", "created": "$result.created"},
-    verification=VerificationRow(
-        tool="fs.stat",
-        arguments={"path": "$result.top"},
-        expect={"exists": "$result.previous.exists", "kind": "$result.previous.kind"},
-    ),
+    verification=_read_back("top", "previous", "exists", "kind"),
 )
 UNMOVE = UndoRow(
     tool="fs.unmove_file",
     argument_map={"source": "$result.source", "destination": "$result.destination", "moved": "$result.moved"},
-    verification=VerificationRow(
-        tool="fs.stat",
-        arguments={"path": "$result.source"},
-        expect={
-            "exists": "$result.moved.exists",
-            "kind": "$result.moved.kind",
-            "sha256": "$result.moved.sha256",
-            "mode": "$result.moved.mode",
-        },
-    ),
+    verification=_read_back("source", "moved", "exists", "kind", "sha256", "mode"),
 )
 TOUCHES_PATH = ("file:{{result.path}}",)
 TOUCHES_TOP = ("file:{{result.top}}",)
 TOUCHES_BOTH = ("file:{{result.source}}", "file:{{result.destination}}")
 
+reading = functools.partial(Tool, effect=Effect.READ_ONLY, permission="fs:read")
+changing = functools.partial(Tool, effect=Effect.REVERSIBLE, permission="fs:write")
+undoing = functools.partial(Tool, effect=Effect.IDEMPOTENT, permission="fs:write", is_compensation_only=True)
+
 TOOLS = (
-    Tool(
+    reading(
         name="fs.read_file",
-        effect=Effect.READ_ONLY,
-        permission="fs:read",
         description="Read a file of up to 10 MiB: as text where it is UTF-8, else as base64.",
         inputs={"path": PATH},
         run=_read_file,
         summary="read {{args.path}}",
     ),
-    Tool(
+    reading(
         name="fs.list_dir",
-        effect=Effect.READ_ONLY,
-        permission="fs:read",
         description="List a directory, the root when no path is given.",
         inputs={"path": replace(PATH, is_required=False)},
         run=_list_dir,
         summary="list a directory",
     ),
-    Tool(
+    reading(
         name="fs.stat",
-        effect=Effect.READ_ONLY,
-        permission="fs:read",
         description="Say whether a path exists, what it is, its SHA-256 and its mode; absence is an answer.",
         inputs={"path": PATH},
         run=_stat,
         summary="look at {{args.path}}",
     ),
-    Tool(
+    changing(
         name="fs.write_file",
-        effect=Effect.REVERSIBLE,
-        permission="fs:write",
         description="Create or replace a file in one step; its directory must exist. What it replaces is kept.",
         inputs=CONTENT_INPUTS,
         run=_write_file,
@@ -355,10 +283,8 @@ TOOLS = (
         undo=RESTORE,
         touches=TOUCHES_PATH,
     ),
-    Tool(
+    changing(
         name="fs.delete_file",
-        effect=Effect.REVERSIBLE,
-        permission="fs:write",
         description="Delete a file by moving it into the backup directory.",
         inputs={"path": PATH},
         run=_delete_file,
@@ -366,10 +292,8 @@ TOOLS = (
         undo=RESTORE,
         touches=TOUCHES_PATH,
     ),
-    Tool(
+    changing(
         name="fs.make_dir",
-        effect=Effect.REVERSIBLE,
-        permission="fs:write",
         description="Make a directory and its missing parents; one that exists is left as it is.",
         inputs={"path": PATH},
         run=_make_dir,
@@ -377,10 +301,8 @@ TOOLS = (
         undo=REMOVE_DIR,
         touches=TOUCHES_TOP,
     ),
-    Tool(
+    changing(
         name="fs.move_file",
-        effect=Effect.REVERSIBLE,
-        permission="fs:write",
         description="Move a file or a directory to a name that is free, in a directory that exists.",
         inputs=MOVE_INPUTS,
         run=_move_file,
@@ -388,22 +310,17 @@ TOOLS = (
         undo=UNMOVE,
         touches=TOUCHES_BOTH,
     ),
-    Tool(
+    undoing(
         name="fs.restore_file",
-        effect=Effect.IDEMPOTENT,
-        permission="fs:write",
         description="Put back what stood at a path before a write or a deletion, or its absence.",
         inputs=RESTORE_INPUTS,
         run=_restore_file,
         summary="restore {{args.path}}",
         touches=TOUCHES_PATH,
-        is_compensation_only=True,
         already_done=("the path is in the state to put back",),
     ),
-    Tool(
+    undoing(
         name="fs.remove_dir",
-        effect=Effect.IDEMPOTENT,
-        permission="fs:write",
         description="Remove the directories that a fs.make_dir call made, if they are empty.",
         inputs={
             "path": PATH,
@@ -412,19 +329,15 @@ TOOLS = (
         run=_remove_dir,
         summary="remove the directory {{args.path}}",
         touches=TOUCHES_TOP,
-        is_compensation_only=True,
         already_done=("none of the directories exists",),
     ),
-    Tool(
+    undoing(
         name="fs.unmove_file",
-        effect=Effect.IDEMPOTENT,
-        permission="fs:write",
         description="Move back what a fs.move_file call moved, if its old name is free.",
         inputs={**MOVE_INPUTS, "moved": MOVED},
         run=_unmove_file,
         summary="move {{args.destination}} back to {{args.source}}",
         touches=TOUCHES_BOTH,
-        is_compensation_only=True,
         already_done=("the thing stands at its old name",),
     ),
 )

@@ -24,6 +24,7 @@ from pathlib import Path
 
 from connectors.core.files.confinement import DIRECTORY_FLAGS, ConfinedRoot, Place
 from connectors.core.files.errors import in_doubt, plain_words, shown
+from connectors.core.files.flushing import flush_directory
 from connectors.core.files.placing import (
     CREATE_FLAGS,
     PRIVATE_MODE,
@@ -67,7 +68,7 @@ class Backups:
         ):
             _copy(copy, place, seen)
             self._write_note(note, kept, place, reason)
-            os.fsync(directory)
+            flush_directory(directory)
         return kept
 
     def take(self, place: Place, seen: Look) -> Kept:
@@ -77,7 +78,7 @@ class Backups:
             try:
                 with _new_file(directory, _note_name(kept.id)) as note:
                     self._write_note(note, kept, place, "delete")
-                    os.fsync(directory)
+                    flush_directory(directory)
                     require_unchanged(place, seen.identity)
                     rename_no_replace(Name(place.parent, place.name), Name(directory, kept.id))
             except OSError as error:
@@ -89,8 +90,8 @@ class Backups:
 
     def _settle(self, directory: int, kept: Kept, place: Place, seen: Look) -> Kept:
         """Flush a deletion; if the file changed in the last instant before its move, tell what was really moved."""
-        os.fsync(directory)
-        os.fsync(place.parent)
+        flush_directory(directory)
+        flush_directory(place.parent)
         status = os.stat(kept.id, dir_fd=directory, follow_symlinks=False)
         if seen.identity is not None and Identity.of(status).has_same_content(seen.identity):
             return kept
@@ -98,7 +99,7 @@ class Backups:
         if moved.state.kind is not Kind.FILE:
             rename_no_replace(Name(directory, kept.id), Name(place.parent, place.name))
             _discard(directory, kept.id)
-            raise ToolError(f"{shown(place.path)}: it was replaced by a {moved.state.kind} meanwhile; it was put back")
+            raise ToolError(f"{shown(place.path)}: it was swapped for something else meanwhile; that was put back")
         settled = Kept(kept.id, moved.state)
         os.unlink(_note_name(kept.id), dir_fd=directory)
         with _new_file(directory, _note_name(kept.id)) as note:
@@ -163,7 +164,7 @@ class Backups:
 def _open_or_make(parent: int, name: str) -> int:
     with suppress(FileExistsError):
         os.mkdir(name, DIRECTORY_MODE, dir_fd=parent)
-        os.fsync(parent)
+        flush_directory(parent)
     return os.open(name, DIRECTORY_FLAGS, dir_fd=parent)
 
 

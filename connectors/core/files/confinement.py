@@ -20,9 +20,16 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from connectors.core.files.errors import definite, shown
-from connectors.core.files.relative_path import MOST_PARTS, has_reserved_name, is_text, parse_relative
+from connectors.core.files.relative_path import (
+    DEFAULT_BACKUP_NAME,
+    MOST_PARTS,
+    has_reserved_name,
+    is_text,
+    parse_relative,
+)
 from connectors.core.files.state import Kind, kind_of, status_of
 from connectors.core.outcomes import ToolError
+from reversi_sdk.errors import InvalidInput
 
 DIRECTORY_FLAGS = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 MOST_LINKS = 40
@@ -76,6 +83,19 @@ class ConfinedRoot:
     path: Path
     reserved: Path
 
+    @classmethod
+    def at(cls, root: Path, backup_dir: Path | None) -> ConfinedRoot:
+        """Confine to `root`; raises `InvalidInput` when it or the backup directory cannot be one."""
+        path = _resolved(root)
+        if not path.is_dir():
+            raise InvalidInput(f"the root {str(root)!r} is not a directory")
+        reserved = path / DEFAULT_BACKUP_NAME if backup_dir is None else _resolved(backup_dir)
+        if path.is_relative_to(reserved):
+            raise InvalidInput(f"the backup directory {str(backup_dir)!r} must not be the root or contain it")
+        if not reserved.parent.is_dir():
+            raise InvalidInput(f"the backup directory {str(backup_dir)!r} must be in a directory that exists")
+        return cls(path, reserved)
+
     @contextmanager
     def locate(self, path: str, *, is_last_followed: bool) -> Iterator[Place]:
         """Walk to `path` and hold its directory open; a link in the last part is followed only when asked."""
@@ -108,6 +128,13 @@ class ConfinedRoot:
         except OSError:
             return False
         return os.path.samestat(status, reserved)
+
+
+def _resolved(path: Path) -> Path:
+    try:
+        return path.resolve()
+    except (OSError, RuntimeError, ValueError):
+        raise InvalidInput(f"the directory {str(path)!r} cannot be found") from None
 
 
 @dataclass(slots=True)

@@ -14,8 +14,9 @@ from dataclasses import dataclass
 
 from connectors.core.files.confinement import DIRECTORY_FLAGS, ConfinedRoot, Place
 from connectors.core.files.errors import in_doubt, shown
+from connectors.core.files.flushing import flush_directory
 from connectors.core.files.reading import names_in, opened_directory
-from connectors.core.files.standing import changed_since, look_in
+from connectors.core.files.standing import NAMES, changed_since, look_in
 from connectors.core.files.state import Kind, kind_of, status_of
 from connectors.core.outcomes import ToolError
 
@@ -46,7 +47,7 @@ def make_directories(place: Place) -> tuple[str, ...]:
             raise
         with in_doubt(place.path):
             for directory in made:
-                os.fsync(directory.parent)
+                flush_directory(directory.parent)
         return tuple(directory.path for directory in made)
 
 
@@ -66,7 +67,7 @@ def _make_one(parent: int, name: str, path: str) -> bool:
     except FileExistsError:
         status = status_of(parent, name)
         if status is not None and kind_of(status.st_mode) is not Kind.DIRECTORY:
-            raise ToolError(f"{shown(path)}: a {kind_of(status.st_mode)} has that name already") from None
+            raise ToolError(f"{shown(path)}: {NAMES[kind_of(status.st_mode)]} has that name already") from None
         return False
     return True
 
@@ -76,6 +77,13 @@ def _remove_made(made: Sequence[_Made]) -> None:
     for directory in reversed(made):
         with in_doubt(directory.path):
             os.rmdir(directory.name, dir_fd=directory.parent)
+
+
+def require_above(path: str, created: Sequence[str]) -> None:
+    """Refuse directories to take back that are neither `path` nor above it."""
+    for made in created:
+        if made in ("", ".") or not f"{path}/".startswith(f"{made}/"):
+            raise ToolError(f"argument created: {shown(made)} is neither {shown(path)} nor a directory above it")
 
 
 def take_back_directories(root: ConfinedRoot, created: Sequence[str], *, is_overwrite_allowed: bool) -> tuple[str, ...]:
@@ -92,7 +100,7 @@ def take_back_directories(root: ConfinedRoot, created: Sequence[str], *, is_over
         with root.locate(path, is_last_followed=False) as place:
             os.rmdir(place.name, dir_fd=place.parent)
             with in_doubt(path):
-                os.fsync(place.parent)
+                flush_directory(place.parent)
     return tuple(reversed(present))
 
 

@@ -6,20 +6,37 @@ mode alone: what others put into a moved directory goes back with it.
 
 from __future__ import annotations
 
-import os
-
-from connectors.core.files.confinement import Place
+from connectors.core.files.confinement import ConfinedRoot, Place
 from connectors.core.files.errors import in_doubt, shown
+from connectors.core.files.flushing import flush_directory
 from connectors.core.files.placing import require_unchanged
 from connectors.core.files.renaming import Name, rename_no_replace
-from connectors.core.files.standing import changed_since, look_in, require_kind
+from connectors.core.files.standing import changed_since, look_in, require_kind, require_parent
 from connectors.core.files.state import FileState, Identity, Kind, Look, look_at, status_of
 from connectors.core.outcomes import ToolError
 
 MOVABLE = frozenset({Kind.FILE, Kind.DIRECTORY})
 
 
-def move(source: Place, destination: Place, seen: Look) -> FileState:
+def move_to_free_name(root: ConfinedRoot, source: Place, destination: Place) -> FileState:
+    """Move the file or directory at `source`; refuse a name that is taken, the root, and what holds the backups."""
+    seen = look_in(source)
+    require_kind(source, seen, MOVABLE)
+    if source.is_root:
+        raise ToolError("the root itself cannot be moved")
+    if root.holds_reserved(source.parts):
+        raise ToolError(f"{shown(source.path)}: the backup directory lies in it and must stay where it is")
+    if look_in(destination, is_hashed=False).state.exists:
+        raise _taken(destination)
+    require_parent(destination)
+    return _move(source, destination, seen)
+
+
+def _taken(destination: Place) -> ToolError:
+    return ToolError(f"{shown(destination.path)}: the name is taken; nothing was moved")
+
+
+def _move(source: Place, destination: Place, seen: Look) -> FileState:
     """Rename `source`, where `seen` must still stand, to the free name `destination`; return what was moved."""
     if destination.parts[: len(source.parts)] == source.parts and destination.parts != source.parts:
         raise ToolError(f"{shown(destination.path)}: a directory cannot be moved into itself")
@@ -28,10 +45,10 @@ def move(source: Place, destination: Place, seen: Look) -> FileState:
     try:
         rename_no_replace(Name(source.parent, source.name), Name(destination.parent, destination.name))
     except FileExistsError:
-        raise ToolError(f"{shown(destination.path)}: the name is taken; nothing was moved") from None
+        raise _taken(destination) from None
     with in_doubt(source.path):
-        os.fsync(destination.parent)
-        os.fsync(source.parent)
+        flush_directory(destination.parent)
+        flush_directory(source.parent)
         return _state_moved(destination, seen)
 
 
@@ -60,5 +77,5 @@ def move_back(source: Place, destination: Place, moved: FileState, *, is_overwri
     require_kind(destination, there, MOVABLE)
     if not source.has_parent:
         raise ToolError(f"{shown(source.path)}: the directory it was in no longer exists")
-    move(destination, source, there)
+    _move(destination, source, there)
     return True

@@ -14,7 +14,7 @@ from connectors.core.files.backups import Backups, Kept
 from connectors.core.files.confinement import ConfinedRoot, Place
 from connectors.core.files.errors import shown
 from connectors.core.files.placing import Attributes, put_content, remove_file
-from connectors.core.files.standing import changed_since, look_in
+from connectors.core.files.standing import NAMES, changed_since, look_in
 from connectors.core.files.state import FileState, Kind, Look, chunks_of
 from connectors.core.outcomes import ToolError
 
@@ -73,10 +73,10 @@ def _guard_newer_work(backups: Backups, place: Place, seen: Look, order: Restora
         return None
     if not order.is_overwrite_allowed:
         raise changed_since(f"{shown(place.path)} is neither what the call left nor what stood before it")
-    if not seen.state.exists:
+    if seen.state.kind is None:
         return None
     if seen.state.kind is not Kind.FILE:
-        raise ToolError(f"{shown(place.path)}: a {seen.state.kind} stands there now, which is never replaced")
+        raise ToolError(f"{shown(place.path)}: {NAMES[seen.state.kind]} stands there now, which is never replaced")
     return backups.keep_copy(place, seen, reason="overwrite")
 
 

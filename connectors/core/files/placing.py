@@ -16,6 +16,7 @@ from dataclasses import dataclass
 
 from connectors.core.files.confinement import Place
 from connectors.core.files.errors import in_doubt, shown
+from connectors.core.files.flushing import flush_directory
 from connectors.core.files.relative_path import TEMPORARY_PREFIX
 from connectors.core.files.renaming import Name, rename_no_replace
 from connectors.core.files.state import FileState, Identity, Kind, Look, mode_text, status_of
@@ -61,7 +62,7 @@ def put_content(
         require_unchanged(place, seen.identity)
         _install(Name(place.parent, name), place, is_new=seen.identity is None)
     with in_doubt(place.path):
-        os.fsync(place.parent)
+        flush_directory(place.parent)
     return state
 
 
@@ -125,4 +126,4 @@ def remove_file(place: Place, seen: Look) -> None:
     require_unchanged(place, seen.identity)
     os.unlink(place.name, dir_fd=place.parent)
     with in_doubt(place.path):
-        os.fsync(place.parent)
+        flush_directory(place.parent)
