@@ -1,0 +1,1 @@
+"""Pieces of the documents that are made from the code, between markers."""
