@@ -57,8 +57,10 @@ def _position(path: Path, data: Any, indices: dict[int, dict[Any, int]]) -> tupl
     position: list[int] = []
     for part in path:
         if isinstance(data, dict):
-            index = indices.setdefault(id(data), {key: number for number, key in enumerate(data)})
-            position.append(index.get(part, len(data)))
+            # Built once per object: a document may have a hundred thousand problems in one.
+            if id(data) not in indices:
+                indices[id(data)] = {key: number for number, key in enumerate(data)}
+            position.append(indices[id(data)].get(part, len(data)))
             data = data.get(part)
         elif isinstance(data, list) and isinstance(part, int) and part < len(data):
             position.append(part)
