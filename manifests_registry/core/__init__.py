@@ -1,0 +1,1 @@
+"""Rules over all manifests together; no framework."""
