@@ -31,7 +31,6 @@ from connectors.core.files.placing import (
     Attributes,
     apply_attributes,
     remove_file,
-    require_unchanged,
     write_all,
 )
 from connectors.core.files.renaming import Name, rename_no_replace
@@ -79,7 +78,6 @@ class Backups:
                 with _new_file(directory, _note_name(kept.id)) as note:
                     self._write_note(note, kept, place, "delete")
                     flush_directory(directory)
-                    require_unchanged(place, seen.identity)
                     rename_no_replace(Name(place.parent, place.name), Name(directory, kept.id))
             except OSError as error:
                 if error.errno != errno.EXDEV:
@@ -89,7 +87,7 @@ class Backups:
                 return self._settle(directory, kept, place, seen)
 
     def _settle(self, directory: int, kept: Kept, place: Place, seen: Look) -> Kept:
-        """Flush a deletion; if the file changed in the last instant before its move, tell what was really moved."""
+        """Flush a deletion; if the file was changed after it was looked at, tell what was really moved."""
         flush_directory(directory)
         flush_directory(place.parent)
         status = os.stat(kept.id, dir_fd=directory, follow_symlinks=False)

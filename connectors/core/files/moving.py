@@ -29,14 +29,14 @@ def move_to_free_name(root: ConfinedRoot, source: Place, destination: Place) -> 
     if look_in(destination, is_hashed=False).state.exists:
         raise _taken(destination)
     require_parent(destination)
-    return _move(source, destination, seen)
+    return move(source, destination, seen)
 
 
 def _taken(destination: Place) -> ToolError:
     return ToolError(f"{shown(destination.path)}: the name is taken; nothing was moved")
 
 
-def _move(source: Place, destination: Place, seen: Look) -> FileState:
+def move(source: Place, destination: Place, seen: Look) -> FileState:
     """Rename `source`, where `seen` must still stand, to the free name `destination`; return what was moved."""
     if destination.parts[: len(source.parts)] == source.parts and destination.parts != source.parts:
         raise ToolError(f"{shown(destination.path)}: a directory cannot be moved into itself")
@@ -77,5 +77,5 @@ def move_back(source: Place, destination: Place, moved: FileState, *, is_overwri
     require_kind(destination, there, MOVABLE)
     if not source.has_parent:
         raise ToolError(f"{shown(source.path)}: the directory it was in no longer exists")
-    _move(destination, source, there)
+    move(destination, source, there)
     return True

@@ -33,9 +33,12 @@ class Name:
     name: str
 
 
-def rename_no_replace(old: Name, new: Name) -> None:
-    """Rename, or raise `FileExistsError` and change nothing when the new name is taken."""
-    rename = kernel_rename()
+def rename_no_replace(old: Name, new: Name, *, offered: Callable[[], Rename | None] | None = None) -> None:
+    """Rename, or raise `FileExistsError` and change nothing when the new name is taken.
+
+    `offered` says which one-step rename there is; by default the C library's.
+    """
+    rename = (offered or kernel_rename)()
     if rename is None:
         rename_by_link(old, new)
         return

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from connectors.catalog import fs
+from connectors.core import files
 from connectors.core.connector import Connector
 from connectors.core.outcomes import ToolError
 from reversi_sdk.errors import InvalidInput
@@ -134,6 +135,7 @@ def test_refusals_name_the_path_and_the_reason(connector: Connector, tree: Path,
         ("link", "e/../d"),
         ("link", "{root}/d"),
         ("e/link", "../d"),
+        ("e/link", "{root}/d"),
         ("link", "other"),
     ],
 )
@@ -177,6 +179,32 @@ def test_own_backup_directory_is_reserved_wherever_it_lies(root: Path) -> None:
     assert tree_of(root) == before
     assert len(list((root / "sub/kept").iterdir())) == 2
     assert connector.call("fs.list_dir", {"path": "sub"})["entries"] == []
+
+
+def test_backup_directory_is_known_by_identity_too(root: Path) -> None:
+    """A second way to the same directory, such as a bind mount, has another name and is the same directory."""
+    (root.parent / "alias").symlink_to("root")
+    (root / "kept").mkdir()
+    (root / "kept/a").touch()
+    confined = files.ConfinedRoot(root, root.parent / "alias/kept")
+
+    for path in ("kept", "kept/a"):
+        with (
+            pytest.raises(ToolError, match="the backup directory is reserved"),
+            confined.locate(path, is_last_followed=True),
+        ):
+            pytest.fail("the walk went into the backup directory")
+    with confined.locate(".", is_last_followed=True) as place:
+        assert files.list_entries(confined, place) == ([], 0, False)
+
+
+def test_links_do_not_lead_deeper_than_paths_may(connector: Connector, root: Path) -> None:
+    (root / ("d/" * 300)).mkdir(parents=True)
+    (root / "shortcut").symlink_to("d/" * 200)
+
+    assert connector.call("fs.stat", {"path": "shortcut/d"})["exists"] is True
+    with pytest.raises(ToolError, match="the path has more than 256 parts"):
+        connector.call("fs.stat", {"path": "shortcut/" + "d/" * 90})
 
 
 def test_backup_directory_may_lie_outside(root: Path, outside: Path) -> None:

@@ -18,6 +18,7 @@ import pytest
 
 from connectors.catalog import fs
 from connectors.core.connector import Connector
+from connectors.core.files.renaming import Name, rename_by_link
 from connectors.core.outcomes import EffectUncertainError, ToolError
 from tests.connectors.trees import BACKUPS, tree_of
 
@@ -172,6 +173,18 @@ def test_missing_rights_are_told_in_plain_words(locked: Path, tool: str, argumen
 
     assert in_child(without_privileges, lambda: connector.call(tool, arguments)).startswith(words)
     assert list(locked.rglob("*")) == before
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+def test_rename_by_link_that_cannot_finish_takes_its_link_back(locked: Path) -> None:
+    (locked / "shut/a").chmod(0o666)
+
+    def rename() -> None:
+        shut, top = (os.open(folder, os.O_RDONLY) for folder in (locked / "shut", locked))
+        rename_by_link(Name(shut, "a"), Name(top, "moved"))
+
+    assert in_child(without_privileges, rename).startswith("PermissionError")
+    assert ((locked / "moved").exists(), (locked / "shut/a").exists()) == (False, True)
 
 
 def test_bug_in_a_changing_tool_leaves_the_outcome_open(connector: Connector, root: Path) -> None:

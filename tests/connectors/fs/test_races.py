@@ -2,22 +2,28 @@
 
 from __future__ import annotations
 
+import errno
 import hashlib
+import json
 import os
 import sys
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from connectors.catalog import fs
 from connectors.core import files
 from connectors.core.connector import Connector
-from connectors.core.files import renaming
+from connectors.core.files import moving, renaming
+from connectors.core.files.flushing import flush_directory
 from connectors.core.outcomes import EffectUncertainError, ToolError
-from tests.connectors.trees import BACKUPS, tree_of
+from tests.connectors.trees import BACKUPS, tree_of, undo_arguments
 
 ROUNDS = 300
 
@@ -180,16 +186,81 @@ def _backups(root: Path) -> files.Backups:
     return files.Backups(files.ConfinedRoot.at(root, None), lambda: next(ids), lambda: datetime(2026, 1, 1, tzinfo=UTC))
 
 
-def test_deleted_file_that_changed_meanwhile_is_left_alone(connector: Connector, root: Path) -> None:
+def meddling_clock(act: Callable[[], object]) -> Callable[[], datetime]:
+    """Tell the time, and act when asked for it first: that is while a deletion writes its note."""
+    waiting = [act]
+
+    def now() -> datetime:
+        if waiting:
+            waiting.pop()()
+        return datetime(2026, 1, 1, tzinfo=UTC)
+
+    return now
+
+
+def test_deletion_tells_what_it_really_took(root: Path) -> None:
+    (root / "a").write_text("old")
+    connector = fs.build(root, now=meddling_clock(lambda: (root / "a").write_text("theirs, longer")))
+
+    result = connector.call("fs.delete_file", {"path": "a"})
+    note = json.loads((root / BACKUPS / f"{result['backup']}.json").read_text())
+    connector.call(*undo_arguments(connector, "fs.delete_file", result))
+
+    sha256 = hashlib.sha256(b"theirs, longer").hexdigest()
+    assert (result["previous"]["sha256"], note["sha256"]) == (sha256, sha256)
+    assert (root / "a").read_text() == "theirs, longer"
+
+
+def test_deletion_puts_back_what_is_no_file(root: Path) -> None:
+    (root / "a").touch()
+    connector = fs.build(root, now=meddling_clock(swap_for_link(root / "a", Path("nowhere"))))
+
+    with pytest.raises(ToolError, match=r"^a: it was swapped for something else meanwhile; that was put back"):
+        connector.call("fs.delete_file", {"path": "a"})
+
+    assert (root / "a").is_symlink()
+    assert list((root / BACKUPS).iterdir()) == []
+
+
+def test_backup_of_a_file_that_changed_is_refused(root: Path) -> None:
     (root / "a").write_text("old")
     with files.ConfinedRoot.at(root, None).locate("a", is_last_followed=False) as place:
         seen = files.look_in(place)
-        (root / "a").write_text("theirs, longer")
-        with pytest.raises(ToolError, match="meanwhile; nothing was changed"):
-            _backups(root).take(place, seen)
+        (root / "a").write_text("newer")
+        with pytest.raises(ToolError, match=r"^a: it was changed by somebody else meanwhile; nothing was changed"):
+            _backups(root).keep_copy(place, seen, reason="write")
 
-    assert (root / "a").read_text() == "theirs, longer"
     assert list((root / BACKUPS).iterdir()) == []
+
+
+@pytest.mark.parametrize("kind", ["file", "directory"])
+def test_move_of_what_changed_meanwhile(root: Path, kind: str) -> None:
+    (root / "a").write_text("old") if kind == "file" else (root / "a").mkdir(mode=0o755)
+    confined = files.ConfinedRoot.at(root, None)
+    with (
+        confined.locate("a", is_last_followed=False) as source,
+        confined.locate("b", is_last_followed=False) as destination,
+    ):
+        seen = files.look_in(source)
+        if kind == "file":
+            (root / "a").write_text("newer")
+            with pytest.raises(ToolError, match=r"^a: it was changed by somebody else meanwhile"):
+                moving.move(source, destination, seen)
+        else:
+            (root / "a/new").touch()
+            assert moving.move(source, destination, seen) == seen.state
+
+
+def test_move_to_a_name_that_was_taken_meanwhile(root: Path) -> None:
+    (root / "a").mkdir()
+    confined = files.ConfinedRoot.at(root, None)
+    with (
+        confined.locate("a", is_last_followed=False) as source,
+        confined.locate("b", is_last_followed=False) as destination,
+    ):
+        (root / "b").mkdir()
+        with pytest.raises(ToolError, match=r"^b: the name is taken; nothing was moved"):
+            moving.move(source, destination, files.look_in(source))
 
 
 def test_file_that_changes_while_it_is_hashed_is_looked_at_again(connector: Connector, root: Path) -> None:
@@ -247,9 +318,15 @@ def _work_below(connector: Connector, number: int) -> set[str]:
     return read
 
 
+def refused_by_the_file_system(*_: object) -> None:
+    raise OSError(errno.EINVAL, "not offered")
+
+
 RENAMES: dict[str, Callable[[renaming.Name, renaming.Name], None]] = {
     "in one step": renaming.rename_no_replace,
     "by link": renaming.rename_by_link,
+    "where the library has none": partial(renaming.rename_no_replace, offered=lambda: None),
+    "where the file system has none": partial(renaming.rename_no_replace, offered=lambda: refused_by_the_file_system),
 }
 
 
@@ -313,3 +390,41 @@ def test_one_of_two_racing_moves_gets_the_name(connector: Connector, root: Path)
         assert len(list(root.iterdir())) == 2
         for path in root.iterdir():
             path.unlink()
+
+
+def test_only_one_of_racing_writers_made_the_file(connector: Connector, root: Path) -> None:
+    """Every other one either replaced what it saw, with a backup of it, or was refused."""
+    for round_number in range(40):
+        path = f"new{round_number}"
+        start = threading.Barrier(3)
+        results: list[dict[str, Any]] = []
+
+        def write(
+            content: str, path: str = path, start: threading.Barrier = start, results: list[dict[str, Any]] = results
+        ) -> None:
+            start.wait()
+            with suppress(ToolError):
+                results.append(connector.call("fs.write_file", {"path": path, "content": content}))
+
+        threads = [threading.Thread(target=write, args=(content,)) for content in "abc"]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+
+        assert [result["previous"]["exists"] for result in results].count(False) == 1, results
+
+
+@pytest.mark.parametrize(("problem", "is_raised"), [("not offered", False), ("closed", True)])
+def test_flushing_forgives_only_what_is_not_offered(problem: str, is_raised: bool) -> None:
+    read_end, write_end = os.pipe()
+    os.close(write_end)
+    if problem == "closed":
+        os.close(read_end)
+
+    try:
+        with pytest.raises(OSError, match="Bad file descriptor") if is_raised else nullcontext():
+            flush_directory(read_end)
+    finally:
+        if problem != "closed":
+            os.close(read_end)

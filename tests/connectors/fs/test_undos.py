@@ -219,6 +219,17 @@ def test_restore_checks_its_arguments(connector: Connector, tree: Path, changes:
     assert tree_of(tree) == before
 
 
+def test_remove_dir_does_not_follow_a_moved_parent(connector: Connector, tree: Path) -> None:
+    result = connector.call("fs.make_dir", {"path": "d/e"})
+    (tree / "d").rename(tree / "f")
+    (tree / "d").symlink_to("f")
+
+    with pytest.raises(ToolError, match=r"^changed since: d/e is no longer the directory"):
+        connector.call(*undo_arguments(connector, "fs.make_dir", result))
+
+    assert (tree / "f/e").is_dir()
+
+
 def test_remove_dir_names_the_first_leftover_and_removes_nothing(connector: Connector, tree: Path) -> None:
     result = connector.call("fs.make_dir", {"path": "a/b/c"})
     (tree / "a/z").touch()
@@ -292,6 +303,16 @@ def test_unmove_never_replaces_what_took_the_old_name(connector: Connector, tree
         connector.call(*undo, OVERWRITE)
 
     assert tree_of(tree) == before
+
+
+def test_unmove_tells_a_copy_from_what_was_moved_back(connector: Connector, tree: Path) -> None:
+    undo = move_arguments(connector, "empty", "moved")
+    (tree / "empty").touch(mode=stat.S_IMODE((tree / "moved").stat().st_mode))
+
+    with pytest.raises(ToolError, match=r"^changed since: empty is taken by something else"):
+        connector.call(*undo)
+
+    assert (tree / "moved").exists()
 
 
 def test_unmove_says_that_the_thing_is_gone(connector: Connector, tree: Path) -> None:
