@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from rollback.core.errors import OptionsInvalid
 
 MOST_ATTEMPTS = 10
+MOST_READ_WAIT_MS = 300_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,3 +29,8 @@ def delay_ms(retrying: Retrying, *, tries: int, chance: float) -> int:
     """Return the wait after `tries` tries; `chance` in [0, 1) spreads it over the upper half."""
     longest = min(retrying.max_ms, retrying.base_ms << (tries - 1))
     return round(longest * (0.5 + chance / 2))
+
+
+def doubled_ms(base_ms: int, tries: int) -> int:
+    """Return the wait of a read-back after `tries` reads."""
+    return min(base_ms << (tries - 1), MOST_READ_WAIT_MS)

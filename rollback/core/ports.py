@@ -102,3 +102,22 @@ class Tools:
     def can_read(self, tool: str) -> bool:
         """Whether there is a reader for the tool."""
         return self.reader is not None and self.reader.can_read(tool)
+
+
+class Nobody:
+    """An executor that reaches no tool."""
+
+    def can_run(self, tool: str) -> bool:
+        """Reach nothing."""
+        return False
+
+    def honours_key(self, tool: str) -> bool:
+        """Promise nothing."""
+        return False
+
+    def compensate(self, call: UndoCall) -> UndoAnswer:
+        """Send nothing."""
+        return UndoFailed(f"nothing can run {call.tool}")
+
+
+NO_TOOLS = Tools(Nobody())

@@ -13,12 +13,14 @@ from enum import StrEnum
 from typing import Any
 
 from ledger.core.statuses import ReadBack, StepState
+from reversi_sdk.model import Undo
 from rollback.core.actions import Kind
 from rollback.core.assessment import Assessment, assess
 from rollback.core.dependencies import Blockers
 from rollback.core.keys import KeyedDigest
 from rollback.core.selection import Selected, Selection, select
-from rollback.core.steps import AttemptOutcome, PlanStep, Role
+from rollback.core.steps import PlanStep
+from rollback.core.undo import undo_that_was_used
 
 SETTLED_DURING = "settled during the rollback"
 UNDER_WAY = "its undo was begun and not finished"
@@ -31,6 +33,7 @@ class Refusal(StrEnum):
     AWAITING_APPROVAL = "awaiting_approval"
     CHANGED_SINCE = "changed_since"
     IN_DOUBT = "in_doubt"
+    PLANNED_OTHERWISE = "planned_otherwise"
 
 
 @dataclass(frozen=True, slots=True)
@@ -217,8 +220,8 @@ def _entry(step: PlanStep, found: Assessment, refused: Refused | None, blocked_b
     record = step.record
     bucket, reason = _place(step, found, refused, blocked_by)
     is_undone = bucket is Bucket.COMPENSATED
-    last = next((a for a in reversed(step.attempts) if a.outcome is AttemptOutcome.SUCCEEDED), None)
-    role = last.role if is_undone and last is not None and not record.is_by_hand else None
+    is_ours = is_undone and not record.is_by_hand
+    undo = undo_that_was_used(step) if is_ours else None
     return Entry(
         step=step.number,
         tool=record.tool,
@@ -226,21 +229,17 @@ def _entry(step: PlanStep, found: Assessment, refused: Refused | None, blocked_b
         reason=reason,
         summary=record.summary,
         blocked_by=blocked_by if bucket is Bucket.DEFERRED else (),
-        residue=_residue(step, role),
+        residue=() if undo is None else undo.residue,
         read_back=record.read_back if is_undone else ReadBack.NOT_DECLARED,
         is_by_hand=is_undone and record.is_by_hand,
-        is_fallback=role is Role.FALLBACK,
+        is_fallback=undo is not None and undo is _fallback(step),
         is_left_standing=bucket is Bucket.SKIPPED and found.is_effect_staying,
     )
 
 
-def _residue(step: PlanStep, role: Role | None) -> tuple[str, ...]:
+def _fallback(step: PlanStep) -> Undo | None:
     undo = step.manifest.undo if step.manifest is not None else None
-    if undo is None or role is None:
-        return ()
-    by_role = {Role.PRIMARY: undo, Role.WHEN_ABSENT: undo.when_absent, Role.FALLBACK: undo.fallback}
-    used = by_role[role]
-    return () if used is None else used.residue
+    return None if undo is None else undo.fallback
 
 
 def _place(
@@ -252,11 +251,11 @@ def _place(
         return (Bucket.COMPENSATED if is_undone else Bucket.SKIPPED), found.reason
     if found.kind in (Kind.UNRECOVERABLE, Kind.UNMANIFESTED):
         return Bucket(found.kind.value), found.reason
-    if state is StepState.COMPENSATING:
-        return Bucket.UNRESOLVED, UNDER_WAY
     if refused is not None:
         is_waiting = refused.kind is Refusal.AWAITING_APPROVAL
         return (Bucket.AWAITING_APPROVAL if is_waiting else Bucket.FAILED), refused.error
+    if state is StepState.COMPENSATING:
+        return Bucket.UNRESOLVED, UNDER_WAY
     return _place_standing(step, found, blocked_by)
 
 

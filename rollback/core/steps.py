@@ -68,7 +68,9 @@ class PlanStep:
     def distrust(self) -> str | None:
         """Why nothing that a manifest says about the step may be believed, or None."""
         if self.manifest is None:
-            return "no manifest: what the call did is unknown"
+            is_lost = self.record.manifest_checksum is not None
+            why = "its manifest document is missing or was altered" if is_lost else "no manifest"
+            return f"{why}: what the call did is unknown"
         if self.record.is_contract_rejected:
             return "ran under a rejected effect contract: what the call did is unknown"
         if self.manifest.status is ManifestStatus.DRAFT:

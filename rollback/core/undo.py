@@ -17,7 +17,7 @@ from reversi_sdk.references import Arguments, Found, Unavailable, resolve
 from rollback.core.doubt import Doubt, Doubtful
 from rollback.core.keys import KeyedDigest, compensation_key, generation_of, pair_digest
 from rollback.core.redaction import redacting
-from rollback.core.steps import PlanStep, Role
+from rollback.core.steps import AttemptOutcome, PlanStep, Role
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,3 +151,17 @@ def time_text(at: datetime) -> str:
     shown = at.astimezone(UTC)
     precision = "milliseconds" if shown.microsecond else "seconds"
     return shown.isoformat(timespec=precision).replace("+00:00", "Z")
+
+
+def undo_that_was_used(step: PlanStep) -> Undo | None:
+    """Return which of the manifest's undos an undone step was undone by; by hand: the one that would have served."""
+    manifest, handle = step.manifest, step.record.handle
+    if manifest is None or manifest.undo is None or step.distrust is not None:
+        return None
+    answered = (each.role for each in reversed(step.attempts) if each.outcome is AttemptOutcome.SUCCEEDED)
+    role = None if step.record.is_by_hand else next(answered, None)
+    if role is None:
+        is_absent = isinstance(handle, Handle) and handle.before is BeforeRead.ABSENT
+        role = Role.WHEN_ABSENT if is_absent and manifest.undo.when_absent is not None else Role.PRIMARY
+    undo = manifest.undo
+    return {Role.PRIMARY: undo, Role.WHEN_ABSENT: undo.when_absent, Role.FALLBACK: undo.fallback}[role]

@@ -1,0 +1,65 @@
+"""The work on a run as a value: one live job at a time (D23)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+from typing import Any
+
+from rollback.core.options import RollbackOptions
+
+
+class JobKind(StrEnum):
+    """What a job does to its run."""
+
+    ROLLBACK = "rollback"
+    VERIFY = "verify"
+    RESOLVE = "resolve"
+
+
+class JobState(StrEnum):
+    """Where a job stands."""
+
+    QUEUED = "queued"
+    RUNNING = "running"
+    DONE = "done"
+    FAILED = "failed"
+
+
+LIVE = (JobState.QUEUED, JobState.RUNNING)
+
+
+@dataclass(frozen=True, slots=True)
+class JobRecord:
+    """A job as it stands; `fence` is the run's fence that it writes under, once it was claimed."""
+
+    id: str
+    run_id: str
+    kind: JobKind
+    state: JobState
+    options: RollbackOptions
+    is_foreground: bool
+    requested_by: str
+    worker: str
+    fence: int | None
+    done: int
+    total: int
+    report: Mapping[str, Any] | None
+    error: str | None
+    created_at: datetime
+    started_at: datetime | None
+    ended_at: datetime | None
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the job as the interface shows it."""
+        return {
+            "job": self.id,
+            "run_id": self.run_id,
+            "kind": self.kind.value,
+            "state": self.state.value,
+            "progress": {"done": self.done, "total": self.total},
+            "report": self.report,
+            "error": self.error,
+        }

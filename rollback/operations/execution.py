@@ -1,0 +1,249 @@
+"""Do a job: roll a run back, newest step first, or run its open read-backs (D23).
+
+What is executed is the plan that was shown. Before each undo it is asked again whether a later step still stands on
+it, now by what really happened, and the report is computed from the steps as they stand at the end.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import socket
+import time
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from ledger.core.errors import FenceLost
+from ledger.core.statuses import StepState
+from ledger.queries import get_keyed_digest, get_step
+from reversi_sdk.errors import ReversiError
+from reversi_sdk.model import Manifest
+from reversi_site.kit.clock import Clock, SystemClock
+from reversi_site.kit.transactions import snapshot
+from rollback.core.actions import Action, Kind
+from rollback.core.assessment import assess
+from rollback.core.dependencies import Blockers
+from rollback.core.errors import PlanStale
+from rollback.core.jobs import JobKind, JobRecord
+from rollback.core.options import RollbackOptions
+from rollback.core.ports import Tools
+from rollback.core.progress import OnProgress, stay_silent
+from rollback.core.report import Refusal, Refused, Report
+from rollback.core.steps import PlanStep
+from rollback.operations.jobs import Claim, claim_job, claim_new, fail, finish, record_lost_fence, renew, require_digest
+from rollback.operations.undoing import Undoing, refuse
+from rollback.operations.verification import open_read_backs, settle_read_back
+from rollback.operations.work import Chance, Sleep, Work
+from rollback.queries import RunSteps, get_job, load_step, load_steps
+
+Refusals = dict[int, Refused]
+Doing = Callable[[Work], Refusals]
+
+
+def worker_name() -> str:
+    """Name this process among the workers."""
+    return f"{socket.gethostname()}:{os.getpid()}"
+
+
+def execute_job(
+    *,
+    job_id: str,
+    tools: Tools,
+    worker: str = "",
+    clock: Clock | None = None,
+    sleep: Sleep = time.sleep,
+    chance: Chance = random.random,
+    on_progress: OnProgress = stay_silent,
+) -> JobRecord:
+    """Claim a job and do it; one that has ended, or that another executor works on, is left alone.
+
+    A job whose run was taken over meanwhile ends without a word but its own record. Anything unexpected ends the job
+    with its error and is raised on.
+    """
+    time_source = clock or SystemClock()
+    claim = claim_job(job_id=job_id, worker=worker or worker_name(), now=time_source.now())
+    if claim is None:
+        return get_job(job_id)
+    work = _work(claim, tools, clock=time_source, sleep=sleep, chance=chance, on_progress=on_progress)
+    try:
+        return perform(work, _DOINGS[claim.job.kind])
+    except FenceLost:
+        return get_job(job_id)
+
+
+def run_foreground(
+    *,
+    run_id: str,
+    tools: Tools,
+    actor: str,
+    options: RollbackOptions | None = None,
+    clock: Clock | None = None,
+    sleep: Sleep = time.sleep,
+    chance: Chance = random.random,
+    on_progress: OnProgress = stay_silent,
+    described: Mapping[str, Manifest] | None = None,
+) -> Report:
+    """Roll a run back in this process and return the report.
+
+    Raises RollbackRunning while another executor works on the run (a job that only waits gives way), PlanStale,
+    SelectionInvalid, and FenceLost when the run was taken over meanwhile.
+    """
+    time_source, wanted = clock or SystemClock(), options or RollbackOptions()
+    require_digest(run_id, wanted, time_source.now())
+    claim = claim_new(
+        kind=JobKind.ROLLBACK,
+        run_id=run_id,
+        options=wanted,
+        actor=actor,
+        worker=worker_name(),
+        now=time_source.now(),
+    )
+    work = _work(claim, tools, clock=time_source, sleep=sleep, chance=chance, on_progress=on_progress)
+    work.described = described or {}
+    return _report_of(perform(work, _roll_back))
+
+
+def verify_run(
+    *,
+    run_id: str,
+    tools: Tools,
+    actor: str,
+    clock: Clock | None = None,
+    sleep: Sleep = time.sleep,
+    on_progress: OnProgress = stay_silent,
+) -> Report:
+    """Run the open read-backs of a run in this process and return how its steps stand; raises RollbackRunning."""
+    time_source = clock or SystemClock()
+    claim = claim_new(
+        kind=JobKind.VERIFY,
+        run_id=run_id,
+        options=RollbackOptions(),
+        actor=actor,
+        worker=worker_name(),
+        now=time_source.now(),
+    )
+    work = _work(claim, tools, clock=time_source, sleep=sleep, chance=random.random, on_progress=on_progress)
+    return _report_of(perform(work, _verify))
+
+
+def _work(claim: Claim, tools: Tools, *, clock: Clock, sleep: Sleep, chance: Chance, on_progress: OnProgress) -> Work:
+    return Work(
+        claim=claim,
+        tools=tools,
+        clock=clock,
+        sleep=sleep,
+        chance=chance,
+        keyed_digest=get_keyed_digest(claim.run_id),
+        on_progress=on_progress,
+    )
+
+
+def _report_of(job: JobRecord) -> Report:
+    report: Mapping[str, Any] = job.report or {}
+    return Report.from_json(report)
+
+
+def perform(work: Work, doing: Doing) -> JobRecord:
+    """Do a claimed job to its end and give the run back, however it ends."""
+    try:
+        refused = doing(work)
+        return finish(work.claim, refused=refused, now=work.clock.now())
+    except FenceLost:
+        record_lost_fence(work.claim, now=work.clock.now())
+        raise
+    except (Exception, KeyboardInterrupt) as error:
+        _break_down(work, error)
+        raise
+
+
+def _break_down(work: Work, error: BaseException) -> None:
+    """Give the run back with the error on record; where even that fails, recovery does it when the lease runs out."""
+    words = str(error) if isinstance(error, ReversiError) else f"{type(error).__name__}: {error}"
+    try:
+        fail(work.claim, error=words, now=work.clock.now())
+    except FenceLost:
+        record_lost_fence(work.claim, now=work.clock.now())
+
+
+def _load(work: Work) -> RunSteps:
+    with snapshot():
+        return load_steps(work.run_id, described=work.described)
+
+
+def _verify(work: Work) -> Refusals:
+    open_ones = open_read_backs(work, _load(work).steps)
+    work.total = len(open_ones)
+    for step, verification in open_ones:
+        stays_undone = settle_read_back(work, step, verification)
+        work.advance(step.number, step.record.tool, "read back" if stays_undone else "not undone after all")
+    return {}
+
+
+def _roll_back(work: Work) -> Refusals:
+    options, loaded = work.options, _load(work)
+    plan = loaded.plan(now=work.clock.now(), selection=options.selection)
+    if options.digest is not None and options.digest != plan.digest:
+        raise PlanStale(work.run_id, options.digest, plan.digest)
+    actions = {action.step: action for action in plan.actions}
+    open_ones = open_read_backs(work, (step for step in loaded.steps if step.number in actions))
+    work.total = sum(action.kind is Kind.COMPENSATE for action in plan.actions) + len(open_ones)
+    renew(work.claim, busy_ms=0, total=work.total)
+    walk = _Walk(work, actions)
+    for step, verification in open_ones:
+        if not settle_read_back(work, step, verification):
+            walk.stand_after_all.add(step.number)
+        work.advance(step.number, step.record.tool, "read back")
+    for step in reversed(loaded.steps):
+        walk.visit(step)
+    return walk.refused
+
+
+class _Walk:
+    """The way through a run, newest step first, with what turned out to stand."""
+
+    def __init__(self, work: Work, actions: Mapping[int, Action]) -> None:
+        self.work, self.actions = work, actions
+        self.blockers = Blockers()
+        self.refused: Refusals = {}
+        self.stand_after_all: set[int] = set()
+
+    def visit(self, step: PlanStep) -> None:
+        """Undo the step if that is planned and nothing stands on it; note whether it stands now."""
+        if self._stands_after(step):
+            self.blockers.stands(step)
+        else:
+            self.blockers.passes(step)
+
+    def _stands_after(self, step: PlanStep) -> bool:
+        action = self.actions.get(step.number)
+        if action is None:
+            return self._needs_undo(step)
+        if action.kind is Kind.SKIP:
+            return step.number in self.stand_after_all
+        if action.kind is not Kind.COMPENSATE:
+            return True
+        word = "deferred" if self.blockers.of(step) else self._undo(step.number, action)
+        self.work.advance(step.number, step.record.tool, word)
+        return word != StepState.COMPENSATED
+
+    def _needs_undo(self, step: PlanStep) -> bool:
+        return assess(step, keyed_digest=self.work.keyed_digest, now=self.work.clock.now()).needs_undo
+
+    def _undo(self, number: int, action: Action) -> str:
+        """Undo a step as it stands now, unless that would be another undo than the one planned."""
+        step = load_step(self.work.run_id, number, described=self.work.described)
+        found = assess(step, keyed_digest=self.work.keyed_digest, now=self.work.clock.now())
+        if not found.needs_undo:
+            return StepState.COMPENSATED.value
+        if found.chosen is None or found.chosen.pair != action.pair:
+            why = f"the undo that was planned no longer serves{f': {found.reason}' if found.reason else ''}"
+            refused: Refused | None = refuse(self.work, step, Refused(Refusal.PLANNED_OTHERWISE, why))
+        else:
+            refused = Undoing.of(self.work, step, found.chosen).run()
+        if refused is not None:
+            self.refused[number] = refused
+            return refused.error
+        return get_step(self.work.run_id, number).state.value
+
+
+_DOINGS: Mapping[JobKind, Doing] = {JobKind.ROLLBACK: _roll_back, JobKind.VERIFY: _verify}

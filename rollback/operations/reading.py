@@ -1,0 +1,116 @@
+"""Make declared reads: the read-back after an undo, and the look at what an undo would overwrite."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, TypeAlias, assert_never
+
+from approvals.core.before import BeforeAnswer, after_digest
+from ledger.core.handles import Handle
+from reversi_sdk.model import Verification
+from reversi_sdk.references import Unavailable, resolve
+from reversi_site.kit.transactions import require_no_transaction
+from rollback.core.backoff import doubled_ms
+from rollback.core.ports import Answer, ReadFailed
+from rollback.core.read_back import Expectation, expectation_of, first_mismatch
+from rollback.core.steps import PlanStep
+from rollback.core.touching import is_restoring
+from rollback.operations.jobs import renew
+from rollback.operations.work import Work, usual_timeout_ms
+
+
+@dataclass(frozen=True, slots=True)
+class Matched:
+    """The answer shows what the manifest expects after the undo."""
+
+    tool: str
+
+
+@dataclass(frozen=True, slots=True)
+class Mismatched:
+    """The answer shows something else; `mismatch` is the first difference of the first read."""
+
+    tool: str
+    mismatch: str
+
+
+@dataclass(frozen=True, slots=True)
+class Unreadable:
+    """Nothing could be read, so nothing is known."""
+
+    tool: str
+    error: str
+
+
+Verdict: TypeAlias = Matched | Mismatched | Unreadable
+
+
+def read_back(work: Work, step: PlanStep, verification: Verification) -> Verdict:
+    """Make the declared read-back, with its retries, under a renewed lease; raises FenceLost."""
+    expectation = expected_of(step, verification)
+    if isinstance(expectation, str):
+        return Unreadable(verification.tool, expectation)
+    verdict = _read_once(work, expectation)
+    first = verdict
+    for tries in range(1, expectation.reads):
+        if isinstance(verdict, Matched):
+            return verdict
+        wait_ms = doubled_ms(expectation.backoff_ms, tries)
+        renew(work.claim, busy_ms=wait_ms)
+        work.sleep(wait_ms / 1000)
+        verdict = _read_once(work, expectation)
+    # The last word counts where something was read; the first difference is the one that is told.
+    is_told = isinstance(first, Mismatched) and isinstance(verdict, Mismatched)
+    return first if is_told else verdict
+
+
+def expected_of(step: PlanStep, verification: Verification) -> Expectation | str:
+    """Fill the read-back from the step's handle, or say why that cannot be done."""
+    handle, manifest = step.record.handle, step.manifest
+    if not isinstance(handle, Handle):
+        return f"cannot verify: {handle.reason}"
+    return expectation_of(verification, handle, () if manifest is None else manifest.redaction)
+
+
+def _read_once(work: Work, expectation: Expectation) -> Verdict:
+    answer = _read(work, expectation.tool, expectation.arguments)
+    match answer:
+        case ReadFailed(error=error):
+            return Unreadable(expectation.tool, error)
+        case Answer(value=value):
+            mismatch = first_mismatch(expectation, value)
+            return Matched(expectation.tool) if mismatch is None else Mismatched(expectation.tool, mismatch)
+        case _:
+            assert_never(answer)
+
+
+def _read(work: Work, tool: str, arguments: Mapping[str, Any]) -> Answer | ReadFailed:
+    reader, timeout_ms = work.tools.reader, usual_timeout_ms()
+    if reader is None or not reader.can_read(tool):
+        return ReadFailed(f"nothing can read {tool}")
+    renew(work.claim, busy_ms=timeout_ms)
+    require_no_transaction()
+    return reader.read(tool, arguments, timeout_ms=timeout_ms)
+
+
+def what_changed_since(work: Work, step: PlanStep) -> str | None:
+    """Say what is known to stand, or cannot be read, in the place of what the step left; None when nothing is.
+
+    Only an undo that puts a state back can run over newer work, and only where the state after the call was read.
+    """
+    manifest, handle = step.manifest, step.record.handle
+    if manifest is None or manifest.before is None or not isinstance(handle, Handle) or handle.after is None:
+        return None
+    if not is_restoring(manifest) or not work.tools.can_read(manifest.before.tool):
+        return None
+    tool = manifest.before.tool
+    arguments = resolve(manifest.before.arguments, handle.find)
+    if isinstance(arguments, Unavailable):
+        return f"changed since, perhaps: {tool} cannot be asked ({arguments.reason})"
+    answer = _read(work, tool, arguments.values)
+    seen = BeforeAnswer(value=answer.value) if isinstance(answer, Answer) else BeforeAnswer(error=answer.error)
+    found = after_digest(work.keyed_digest, manifest, seen)
+    if found is None:
+        return f"changed since, perhaps: {tool} did not answer ({seen.error})"
+    return None if found == handle.after else f"changed since: {tool} shows newer work than this run's"

@@ -1,0 +1,62 @@
+"""Pick up jobs that nobody works on any more: put them on the queue again, or end them (D31).
+
+A job of a worker is enqueued again, a bounded number of times. A job of a foreground process is ended: a worker may
+reach other tools than the person who started it. Ending gives the run back to its agent.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+
+from django.db.models import Q, QuerySet
+
+from ledger.operations.journal import lock_run
+from ledger.operations.runs import release_run, take_run
+from reversi_site.kit.clock import DatabaseNowMs
+from reversi_site.kit.transactions import durable
+from rollback.core.jobs import JobState
+from rollback.dispatch import enqueue_job
+from rollback.models import RollbackJob
+from rollback.queries import load_steps
+
+PATIENCE = timedelta(seconds=60)
+MOST_ENQUEUES = 20
+MOST_CLAIMS = 5
+
+
+def recover_abandoned_jobs(*, now: datetime) -> int:
+    """Enqueue again or end every job that waits too long or whose lease ran out; returns how many that were."""
+    return sum(_recover(job_id, now) for job_id in _abandoned(now).values_list("pk", flat=True))
+
+
+def _abandoned(now: datetime) -> QuerySet[RollbackJob]:
+    return RollbackJob.objects.filter(_left_alone(now))
+
+
+def _left_alone(now: datetime) -> Q:
+    was_asked_for_long_ago = Q(enqueued_at__isnull=True) | Q(enqueued_at__lt=now - PATIENCE)
+    expired = Q(state=JobState.RUNNING, lease_until_ms__lt=DatabaseNowMs())
+    return (Q(state=JobState.QUEUED) | expired) & was_asked_for_long_ago
+
+
+def _recover(job_id: str, now: datetime) -> bool:
+    with durable():
+        run_id = RollbackJob.objects.values_list("run_id", flat=True).get(pk=job_id)
+        lock_run(run_id)
+        row = RollbackJob.objects.filter(_left_alone(now), pk=job_id).first()
+        if row is None:
+            return False
+        if row.is_foreground or row.claims >= MOST_CLAIMS or row.enqueues >= MOST_ENQUEUES:
+            _abandon(row, now)
+        else:
+            RollbackJob.objects.filter(pk=job_id).update(enqueues=row.enqueues + 1, enqueued_at=now)
+            enqueue_job(job_id)
+        return True
+
+
+def _abandon(row: RollbackJob, now: datetime) -> None:
+    why = "its process died" if row.is_foreground else "no worker could finish it"
+    report = load_steps(row.run_id).report(now=now, refused={}).to_json()
+    RollbackJob.objects.filter(pk=row.pk).update(state=JobState.FAILED, ended_at=now, error=why, report=report)
+    fence = take_run(run_id=row.run_id, actor=row.requested_by, now=now)
+    release_run(run_id=row.run_id, fence=fence, actor=row.requested_by, now=now, closes=False, report=report)
