@@ -59,6 +59,21 @@ def test_undo_restores_exactly_and_twice_is_once(connector: Connector, tree: Pat
     assert is_shown_too_early is (step in ("write the same content", "make a directory that exists"))
 
 
+@pytest.mark.parametrize("step", ["write over a file", "delete a file", "move a file"])
+def test_undo_takes_files_of_any_size(connector: Connector, tree: Path, step: str) -> None:
+    """Content beyond what one call reads or writes is streamed into the backups and back."""
+    with (tree / "d/old").open("wb") as file:
+        file.truncate(12 * 1024 * 1024 + 1)
+        file.write(b"x")
+    before = tree_of(tree)
+    tool, arguments = STEPS[step]
+
+    result = connector.call(tool, arguments)
+    connector.call(*undo_arguments(connector, tool, result))
+
+    assert tree_of(tree) == before
+
+
 def test_restoring_keeps_the_backup_and_the_modification_time(connector: Connector, tree: Path) -> None:
     os.utime(tree / "d/old", ns=(10**18, 10**18 + 5))
     result = connector.call("fs.write_file", {"path": "d/old", "content": "x"})

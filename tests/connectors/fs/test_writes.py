@@ -88,6 +88,14 @@ def test_write_file_through_a_link_names_and_replaces_its_target(connector: Conn
     assert ((root / "d/a").read_text(), (root / "direct").is_symlink()) == ("new", True)
 
 
+def test_write_file_through_a_link_to_nothing_makes_its_target(connector: Connector, root: Path) -> None:
+    (root / "link").symlink_to("target")
+
+    result = connector.call("fs.write_file", {"path": "link", "content": "x"})
+
+    assert (result["path"], (root / "target").read_text(), (root / "link").is_symlink()) == ("target", "x", True)
+
+
 @pytest.mark.parametrize("name", ["grün-文-🙂", "two\nlines", "a b", "-rf", "..a", "a\\b", "n" * 255])
 def test_write_file_takes_any_name(connector: Connector, root: Path, name: str) -> None:
     result = connector.call("fs.write_file", {"path": name, "content": "x"})
