@@ -138,6 +138,8 @@ class _Builder:
                 return
 
     def scalar(self, event: Any) -> None:
+        if "\0" in event.value:
+            raise self.error(event, "a text holds a NUL character")
         value = self.resolved(event)
         placed = Placed(value, event.start_mark.line + 1, event.start_mark.column + 1)
         if self.is_key():
