@@ -78,6 +78,11 @@ def list_runs(
     return [run for run, _ in zip(found, range(limit), strict=False)]
 
 
+def list_run_ids() -> Iterator[str]:
+    """Yield the id of every run, oldest first."""
+    yield from Run.objects.order_by("opened_at", "id").values_list("pk", flat=True).iterator()
+
+
 def get_step(run_id: str, number: int) -> StepRecord:
     """Return one step with its handle; raises StepNotFound."""
     found = _records(Step.objects.filter(run_id=run_id, number=number))

@@ -55,6 +55,14 @@ def load_configuration(environ: Mapping[str, str], working_folder: Path) -> Conf
     return _with_environment(_read(path), path, environ)
 
 
+def load_worker_count(environ: Mapping[str, str]) -> int:
+    """Return how many processes one worker runs: `REVERSI_WORKERS`, else 2."""
+    text = environ.get("REVERSI_WORKERS") or "2"
+    if not (text.isascii() and text.isdecimal() and 1 <= len(text) <= 3 and int(text) >= 1):
+        raise ConfigurationInvalid(f"REVERSI_WORKERS: must be a number from 1 to 999, not {text!r}")
+    return int(text)
+
+
 def _read(path: Path) -> Mapping[str, Any]:
     try:
         data = path.read_bytes()

@@ -21,6 +21,7 @@ from reversi_sdk.errors import (
     ToolError,
     Unavailable,
 )
+from rollback.core.errors import NoteRequired, OptionsInvalid, StatusUnknown
 
 
 class ExitCode(IntEnum):
@@ -36,9 +37,12 @@ class ExitCode(IntEnum):
 
 
 EXIT_CODES: Mapping[type[ReversiError], ExitCode] = {
-    # Both only ever come from what was typed, where they are wrong arguments.
+    # These only ever come from what was typed, where they are wrong arguments.
     BadRunId: ExitCode.USAGE,
     BadField: ExitCode.USAGE,
+    NoteRequired: ExitCode.USAGE,
+    OptionsInvalid: ExitCode.USAGE,
+    StatusUnknown: ExitCode.USAGE,
     InvalidInput: ExitCode.REFUSED,
     NotFound: ExitCode.REFUSED,
     NotAllowed: ExitCode.REFUSED,
@@ -70,10 +74,10 @@ def is_database_unavailable(error: BaseException) -> bool:
 
 
 def describe(error: BaseException) -> str:
-    """Return one line for a person: what went wrong, and for the undeclared what to do about it."""
+    """Return what a person is told: what went wrong, and for the undeclared what to do about it."""
+    if isinstance(error, ReversiError):
+        return str(error) or error.code
     text = " ".join(str(error).split())
     if is_database_unavailable(error):
         return f"the store cannot be used: {text}; `reversi doctor` says more"
-    if isinstance(error, ReversiError):
-        return text or error.code
     return f"internal error: {type(error).__name__}: {text}; set REVERSI_DEBUG=1 to see where, and please report it"

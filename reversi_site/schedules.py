@@ -21,7 +21,7 @@ from reversi_site.kit.clock import DatabaseNowMs
 from reversi_site.kit.transactions import durable
 from reversi_site.models import Heartbeat, Schedule
 
-LOST_AFTER_MS = 30 * 60_000
+LOST_AFTER_MS = 60_000
 HEARTBEAT_RED_MS = 3 * 60_000
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from reversi_site.configuration import load_configuration
+from reversi_site.configuration import load_configuration, load_worker_count
 from reversi_site.database_url import database_settings
 from reversi_site.secret_files import load_or_create, new_key_ring, new_text_key, parse_key_ring, prepare_folder
 
@@ -50,7 +50,7 @@ INSTALLED_APPS = [
 Q_CLUSTER = {
     "name": "reversi",
     "orm": "default",
-    "workers": int(os.environ.get("REVERSI_WORKERS") or 2),
+    "workers": load_worker_count(os.environ),
     "queue_limit": 1,
     "bulk": 1,
     "timeout": 600,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import Any, Protocol
 
+from django.db import connection
 from django.db.models import BigIntegerField, Func
 
 
@@ -36,3 +37,13 @@ class DatabaseNowMs(Func):
     def as_postgresql(self, compiler: Any, connection: Any, **extra: Any) -> tuple[str, tuple[str | int, ...]]:
         """Render for PostgreSQL; `clock_timestamp` moves on inside a transaction, as a lease must."""
         return "(EXTRACT(EPOCH FROM clock_timestamp()) * 1000)::bigint", ()
+
+
+def database_now_ms() -> int:
+    """Ask the database what time it is, in epoch milliseconds."""
+    expression = DatabaseNowMs()
+    render = expression.as_sqlite if connection.vendor == "sqlite" else expression.as_postgresql
+    sql, params = render(None, connection)
+    with connection.cursor() as cursor:
+        cursor.execute(f"SELECT {sql}", params)
+        return int(cursor.fetchone()[0])

@@ -1,0 +1,77 @@
+"""What the commands around rollbacks share: their options, the tools they reach, and what they show meanwhile."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from reversi_site.cli.output import is_watched, note
+from reversi_site.cli.parameters import COMMAND, Command
+
+if TYPE_CHECKING:
+    from reversi_sdk.model import Manifest
+    from rollback.core.ports import Tools
+    from rollback.core.progress import OnProgress, Progress
+    from rollback.core.report import Report
+    from rollback.core.selection import Selection
+
+
+def manifests_option(command: Command) -> Command:
+    """Add `-m`."""
+    help_text = "Describe tools that the run's own manifests do not."
+    option = click.option("-m", "--manifests", type=click.Path(path_type=Path), metavar="PATH", help=help_text)
+    return option(command)
+
+
+def reader_option(command: Command) -> Command:
+    """Add `--reader-cmd`."""
+    help_text = "Runs read-backs: gets {tool, arguments} as JSON, prints the answer."
+    return click.option("--reader-cmd", type=COMMAND, metavar="CMD", help=help_text)(command)
+
+
+def described_tools(path: Path | None) -> Mapping[str, Manifest]:
+    """Return the manifests of `-m`, before the store is opened; raises InvalidManifests."""
+    if path is None:
+        return {}
+    from manifests_registry.sources import read_snapshot
+
+    return {tool: entry.manifest for tool, entry in read_snapshot([path]).entries.items()}
+
+
+def chosen_steps(steps: tuple[int, ...] | None, to_step: int | None) -> Selection | None:
+    """Return the selection that the options make."""
+    from rollback.core.selection import Selection
+
+    return None if steps is None and to_step is None else Selection(steps=steps, to_step=to_step)
+
+
+def chosen_tools(
+    compensator_cmd: str | None = None, reader_cmd: str | None = None, verify_cmd: str | None = None
+) -> Tools:
+    """Return the configured tools, the given commands before them; the store must be open."""
+    from django.conf import settings
+
+    from reversi_site.wiring import build_tools
+
+    return build_tools(
+        settings.CONFIGURATION, compensator_cmd=compensator_cmd, reader_cmd=reader_cmd, verify_cmd=verify_cmd
+    )
+
+
+def progress_shower() -> OnProgress:
+    """Return what tells a person at a terminal how far a rollback is, and nobody else."""
+    from rollback.core.progress import stay_silent
+
+    return _show if is_watched() else stay_silent
+
+
+def _show(progress: Progress) -> None:
+    note(f"[{progress.done}/{progress.total}] step {progress.step}  {progress.tool}  {progress.word}")
+
+
+def report_exit(report: Report) -> int:
+    """Return the exit code that a report stands for."""
+    return 0 if report.is_complete else 2
