@@ -8,7 +8,7 @@ the database fails and says so.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -122,3 +122,20 @@ def db(request: pytest.FixtureRequest) -> Database:
     """A fresh, migrated database as the default one, on each engine in turn."""
     database: Database = request.getfixturevalue(f"{request.param}_db")
     return database
+
+
+COUNTED = "counted: "
+
+
+@pytest.fixture
+def record_count(record_property: Callable[[str, object], None]) -> Callable[[str, object], None]:
+    """Have the end of the run say how often something was really done, such as a kill at a boundary."""
+    return lambda what, count: record_property(COUNTED + what, count)
+
+
+def pytest_terminal_summary(terminalreporter: Any) -> None:
+    """Print what tests counted, from whichever process they ran in."""
+    reports = terminalreporter.stats.get("passed", [])
+    counts = [(name, count) for report in reports for name, count in report.user_properties if report.when == "call"]
+    for name, count in sorted((name, count) for name, count in counts if name.startswith(COUNTED)):
+        terminalreporter.write_line(f"{name}: {count}")
