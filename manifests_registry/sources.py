@@ -15,11 +15,11 @@ from pathlib import Path
 from threading import Lock
 
 from manifests_registry.core.errors import InvalidManifests
-from manifests_registry.core.snapshot import Snapshot, build_snapshot
-from manifests_registry.core.validation import as_problem, load_path, problem_line
+from manifests_registry.core.snapshot import Snapshot
+from manifests_registry.core.validation import judge, load_path, problem_line
 from reversi_sdk.canonical import sha256_hex
+from reversi_sdk.manifest_files import SUFFIXES
 
-SUFFIXES = (".yaml", ".yml", ".json")
 AGED_NS = 2_000_000_000
 
 Looks = tuple[tuple[str, int, int, int, int], ...]
@@ -63,10 +63,7 @@ class SnapshotCache:
 
 def read_snapshot(paths: Sequence[Path]) -> Snapshot:
     """Read and judge all the files; raises InvalidManifests listing every problem."""
-    loaded = [load_path(path) for path in paths]
-    problems = [problem for each in loaded for problem in each.problems]
-    snapshot, found = build_snapshot(entry for each in loaded for entry in each.entries)
-    problems.extend(as_problem(each) for each in found)
+    snapshot, problems = judge([load_path(path) for path in paths])
     if problems:
         raise InvalidManifests([problem_line(problem) for problem in problems])
     return snapshot
@@ -105,7 +102,9 @@ def _content(looks: Looks) -> str:
     digests = []
     for file, *_ in looks:
         try:
-            digests.append(f"{file}\0{sha256_hex(Path(file).read_bytes())}")
+            # Reading a pipe or a device could wait for ever.
+            body = Path(file).read_bytes() if Path(file).is_file() else b""
+            digests.append(f"{file}\0{sha256_hex(body)}")
         except OSError as error:
             digests.append(f"{file}\0{error.errno}")
     return sha256_hex("\n".join(digests).encode("utf-8", "surrogateescape"))

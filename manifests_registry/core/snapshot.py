@@ -7,7 +7,7 @@ of D4 judge contract blocks only; that a read-back, a look-up and a `before` rea
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -38,13 +38,17 @@ class Entry:
 
 @dataclass(frozen=True, slots=True)
 class SnapshotProblem:
-    """One thing that is wrong with the manifests together; `code` for the contract checks of D4."""
+    """One thing that is wrong with the manifests together; `code` for the contract checks of D4.
+
+    `missing` is the tool that is named and does not exist, where that is what is wrong.
+    """
 
     source: str
     tool: str
     path: str
     message: str
     code: str | None = None
+    missing: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,8 +67,13 @@ class Snapshot:
         return tuple(self.entries[tool] for tool in tools if tool in self.entries)
 
 
-def build_snapshot(entries: Iterable[Entry]) -> tuple[Snapshot, tuple[SnapshotProblem, ...]]:
-    """Put manifests together; with problems the snapshot must not be enforced."""
+def build_snapshot(
+    entries: Iterable[Entry], *, malformed: Collection[str] = ()
+) -> tuple[Snapshot, tuple[SnapshotProblem, ...]]:
+    """Put manifests together; with problems the snapshot must not be enforced.
+
+    `malformed` names tools whose own manifest is not valid: that is told already, so they do not count as missing.
+    """
     by_tool: dict[str, Entry] = {}
     problems: list[SnapshotProblem] = []
     for entry in entries:
@@ -73,7 +82,7 @@ def build_snapshot(entries: Iterable[Entry]) -> tuple[Snapshot, tuple[SnapshotPr
             message = f"duplicate tool name: already declared at {first.source}"
             problems.append(SnapshotProblem(entry.source, entry.manifest.tool, "tool", message))
     for entry in by_tool.values():
-        problems.extend(_problems(entry, by_tool))
+        problems.extend(each for each in _problems(entry, by_tool) if each.missing not in malformed)
     return Snapshot(by_tool), tuple(problems)
 
 
@@ -83,10 +92,10 @@ def _problems(entry: Entry, by_tool: Mapping[str, Entry]) -> Iterator[SnapshotPr
     yield from _before_problems(entry, by_tool)
     for number, tool in enumerate(entry.manifest.requires):
         if tool not in by_tool:
-            yield _problem(entry, f"requires[{number}].tool", f"no manifest for required tool {tool}")
+            yield _missing(entry, f"requires[{number}].tool", "required", tool)
     replacement = entry.manifest.replaced_by
     if replacement is not None and replacement not in by_tool:
-        yield _problem(entry, "replaced_by", f"no manifest for replacement {replacement}")
+        yield _missing(entry, "replaced_by", "replacement", replacement)
 
 
 def _place_problems(entry: Entry, place: Place, by_tool: Mapping[str, Entry]) -> Iterator[SnapshotProblem]:
@@ -96,7 +105,7 @@ def _place_problems(entry: Entry, place: Place, by_tool: Mapping[str, Entry]) ->
     is_block = is_contract(entry.normalized)
     if target is None:
         code = "effect/operation_missing" if is_block else None
-        yield _problem(entry, path, f"no manifest for {_role(place)} tool {tool}", code)
+        yield _missing(entry, path, _role(place), tool, code)
         return
     is_read = target.manifest.effect is Effect.READ_ONLY
     if place.part in _READS and not is_read:
@@ -128,9 +137,14 @@ def _before_problems(entry: Entry, by_tool: Mapping[str, Entry]) -> Iterator[Sna
         return
     target = by_tool.get(before.tool)
     if target is None:
-        yield _problem(entry, "before.tool", f"no manifest for before tool {before.tool}")
+        yield _missing(entry, "before.tool", "before", before.tool)
     elif target.manifest.effect is not Effect.READ_ONLY:
         yield _problem(entry, "before.tool", f"a before tool must be read_only, and {before.tool} is not")
+
+
+def _missing(entry: Entry, path: str, role: str, tool: str, code: str | None = None) -> SnapshotProblem:
+    message = f"no manifest for {role} tool {tool}"
+    return SnapshotProblem(entry.source, entry.manifest.tool, path, message, code, missing=tool)
 
 
 def _problem(entry: Entry, path: str, message: str, code: str | None = None) -> SnapshotProblem:

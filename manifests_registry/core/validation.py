@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from manifests_registry.core.snapshot import Entry, SnapshotProblem, build_snapshot
+from manifests_registry.core.snapshot import Entry, Snapshot, SnapshotProblem, build_snapshot
 from reversi_sdk.manifest_files import Problem, load_manifests
 
 
@@ -32,31 +33,36 @@ def load_path(path: Path) -> LoadedPath:
     return LoadedPath(tuple(entries), tuple(loaded.problems))
 
 
+def judge(loaded: Sequence[LoadedPath]) -> tuple[Snapshot, tuple[Problem, ...]]:
+    """Put the manifests of several paths together, with everything that is wrong with each and with all."""
+    alone = [problem for each in loaded for problem in each.problems]
+    malformed = {problem.tool for problem in alone if problem.tool is not None}
+    snapshot, together = build_snapshot((entry for each in loaded for entry in each.entries), malformed=malformed)
+    return snapshot, (*alone, *map(as_problem, together))
+
+
 def validate_path(path: Path) -> Validation:
     """Check a manifest file, or a folder of them."""
     loaded = load_path(path)
-    # A tool that is missing only because its own manifest is malformed would be told twice.
-    together = () if loaded.problems else build_snapshot(loaded.entries)[1]
-    problems = (*loaded.problems, *(as_problem(each) for each in together))
-    return Validation(len(loaded.entries), problems)
+    return Validation(len(loaded.entries), judge([loaded])[1])
 
 
 def as_problem(found: SnapshotProblem) -> Problem:
     """Return a problem of the manifests together in the form of those of a file."""
     file, _, line = found.source.rpartition(":")
-    is_place = file != "" and line.isdecimal()
     return Problem(
-        file=file if is_place else found.source,
-        line=int(line) if is_place else None,
-        column=None,
+        file=file,
+        line=int(line),
+        column=1,
         tool=found.tool,
         path=found.path,
         message=found.message,
+        code=found.code,
     )
 
 
 def problem_line(problem: Problem) -> str:
     """Write a problem on one line, place first."""
-    place = ":".join(str(part) for part in (problem.file, problem.line, problem.column) if part is not None)
     about = " ".join(part for part in (problem.tool, problem.path) if part)
-    return f"{place}: {about}: {problem.message}" if about else f"{place}: {problem.message}"
+    message = f"{about}: {problem.message}" if about else problem.message
+    return f"{problem.file}:{problem.line}:{problem.column}: {message}"

@@ -20,8 +20,8 @@ def make_snapshot(*manifests: Mapping[str, Any]) -> Snapshot:
     return snapshot
 
 
-READ = {"tool": "shop.get", "effect": "read_only", "permission": "shop:read"}
-CANCEL = {"tool": "shop.cancel", "compensation_only": True}
+READ: Mapping[str, Any] = {"tool": "shop.get", "effect": "read_only", "permission": "shop:read"}
+CANCEL: Mapping[str, Any] = {"tool": "shop.cancel", "compensation_only": True}
 ORDER: Mapping[str, Any] = {
     "tool": "shop.order",
     "effect": "reversible",

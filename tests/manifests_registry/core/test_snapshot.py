@@ -51,7 +51,7 @@ PROBLEMS: dict[str, tuple[dict[str, Any], str, str, str | None]] = {
     "replacement missing": (
         flat(status="deprecated", replaced_by="shop.gone"),
         "replaced_by",
-        "no manifest for replacement shop.gone",
+        "no manifest for replacement tool shop.gone",
         None,
     ),
     "before missing": (flat(before={"tool": "shop.gone"}), "before.tool", "no manifest for before tool", None),
@@ -99,7 +99,9 @@ def test_build_snapshot_finds(case: str) -> None:
 
 
 def test_build_snapshot_accepts_what_fits_together() -> None:
-    _, problems = build_snapshot([make_entry(**READ), make_entry(**CANCEL), make_entry(**ORDER), make_entry(**block())][:3])
+    _, problems = build_snapshot(
+        [make_entry(**READ), make_entry(**CANCEL), make_entry(**ORDER), make_entry(**block())][:3]
+    )
 
     assert problems == ()
 

@@ -1,0 +1,1 @@
+"""The write use-cases of the gate."""

@@ -1,0 +1,1 @@
+"""The rules of making a call; no framework."""
