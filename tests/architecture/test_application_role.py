@@ -22,7 +22,7 @@ from tests.postgres import REPOSITORY
 
 OPERATIONS = REPOSITORY / "docs" / "operations.md"
 ROLE = "reversi_app"
-FROM_OUTSIDE = psycopg.errors.InsufficientPrivilege
+REFUSED = psycopg.errors.InsufficientPrivilege
 
 
 def documented_grants() -> str:
@@ -87,7 +87,7 @@ def test_application_role_can_work_on_schedule(app_db: Database) -> None:
     ],
 )
 def test_application_role_cannot_undo_the_journal(app_db: Database, statement: str) -> None:
-    with pytest.raises(FROM_OUTSIDE):
+    with pytest.raises(REFUSED):
         app_db.raw().execute(statement)
 
 

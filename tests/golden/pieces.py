@@ -1,7 +1,6 @@
 """Which pieces of which documents are made from the code, and how they are found and replaced.
 
-A piece stands between `<!-- generated: NAME -->` and `<!-- end: NAME -->`; everything else in the file is written by
-hand.
+A piece stands between `<!-- generated: NAME -->` and `<!-- end -->`; everything else in the file is written by hand.
 """
 
 from __future__ import annotations
@@ -34,7 +33,7 @@ def _fs_tools() -> str:
 
 PIECES: Mapping[str, Piece] = {
     "step diagram": Piece(Path("ledger/README.md"), _diagram),
-    "fs tools": Piece(Path("connectors/README.md"), _fs_tools),
+    "tool table of fs": Piece(Path("connectors/README.md"), _fs_tools),
 }
 
 
@@ -50,4 +49,4 @@ def replaced(text: str, name: str, piece: str) -> str:
 
 
 def _pattern(name: str) -> re.Pattern[str]:
-    return re.compile(rf"(<!-- generated: {name} -->\n)(.*?)(<!-- end: {name} -->\n)", re.DOTALL)
+    return re.compile(rf"(<!-- generated: {name} -->\n)(.*?)(<!-- end -->\n)", re.DOTALL)

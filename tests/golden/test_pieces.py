@@ -41,6 +41,6 @@ def test_diagram_joins_the_moves_between_two_states() -> None:
 
 
 def test_replaced_changes_only_what_stands_between_the_markers() -> None:
-    text = "before\n<!-- generated: x -->\n\nold\n\n<!-- end: x -->\nafter\n"
+    text = "before\n<!-- generated: x -->\n\nold\n\n<!-- end -->\nafter\n"
 
     assert replaced(text, "x", "new\n") == text.replace("old", "new")
