@@ -7,6 +7,9 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
+from django.conf import settings
+
+from approvals.core.redaction import redaction_paths
 from ledger.core.errors import RunNotFound
 from ledger.core.values import StepRecord
 from ledger.queries import get_keyed_digest, get_run, get_step, list_steps
@@ -89,16 +92,18 @@ def _plan_steps(
     records: Sequence[StepRecord], attempts: Mapping[int, Sequence[AttemptFact]], described: Mapping[str, Manifest]
 ) -> list[PlanStep]:
     documents = _documents(checksum for record in records for checksum in _checksums(record))
+    everywhere = redaction_paths(None, settings.CONFIGURATION.redaction)
     return [
         PlanStep(
             record=record,
-            manifest=documents.get(record.manifest_checksum or ""),
+            manifest=(manifest := documents.get(record.manifest_checksum or "")),
             # A snapshot is what the step ran under; only a tool that it does not know may be described from outside.
             follow_ups={
                 **described,
                 **{tool: documents[found] for tool, found in record.snapshot.items() if found in documents},
             },
             attempts=tuple(attempts.get(record.number, ())),
+            redacted=(*(() if manifest is None else manifest.redaction), *everywhere),
         )
         for record in records
     ]

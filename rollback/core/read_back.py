@@ -6,11 +6,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from approvals.core.redaction import REDACTED
 from ledger.core.handles import Handle
 from reversi_sdk.canonical import lenient_bytes
 from reversi_sdk.model import Verification
 from reversi_sdk.references import Arguments, Found, Reference, Unavailable, follow, parse_path, resolve
-from rollback.core.redaction import REDACTED, redacting
+from rollback.core.redaction import redacting
 
 _SHOWN = 200
 

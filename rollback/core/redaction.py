@@ -1,13 +1,13 @@
-"""Values as a person may see them: what a manifest's `audit.redaction` names is `[redacted]` (D14)."""
+"""Values as a person may see them: redacted paths, and what is named like a credential, are `[redacted]` (D14)."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from approvals.core.redaction import REDACTED, is_credential
 from reversi_sdk.references import Found, Missing, Reference
 
-REDACTED = "[redacted]"
 Finder = Callable[[Reference], Found | Missing]
 
 
@@ -18,6 +18,8 @@ def redacting(find: Finder, paths: Sequence[Reference]) -> Finder:
         found = find(reference)
         if not isinstance(found, Found):
             return found
+        if any(isinstance(part, str) and is_credential(part) for part in reference.path):
+            return Found(REDACTED)
         value = found.value
         for path in paths:
             if path.root is reference.root:

@@ -9,6 +9,7 @@ from enum import StrEnum
 from ledger.core.statuses import StepState
 from ledger.core.values import StepRecord
 from reversi_sdk.model import Effect, Manifest, ManifestStatus
+from reversi_sdk.references import Reference
 
 
 class Role(StrEnum):
@@ -47,12 +48,16 @@ class AttemptFact:
 
 @dataclass(frozen=True, slots=True)
 class PlanStep:
-    """One step with everything its undo depends on; `follow_ups` are the manifests of the tools it names."""
+    """One step with everything its undo depends on.
+
+    `follow_ups` are the manifests of the tools it names, `redacted` the paths whose values are never shown.
+    """
 
     record: StepRecord
     manifest: Manifest | None
     follow_ups: Mapping[str, Manifest] = field(default_factory=dict)
     attempts: tuple[AttemptFact, ...] = ()
+    redacted: tuple[Reference, ...] = ()
 
     @property
     def number(self) -> int:

@@ -92,7 +92,7 @@ class _Maker:
         arguments = resolve(undo.arguments, self.handle.find)
         if isinstance(arguments, Unavailable):
             return Withheld(f"the undo cannot be built: {arguments.reason}")
-        shown = resolve(undo.arguments, redacting(self.handle.find, self.manifest.redaction))
+        shown = resolve(undo.arguments, redacting(self.handle.find, self.step.redacted))
         record = self.step.record
         pair = pair_digest(undo.tool, arguments.values, self.keyed_digest)
         generation = generation_of(pair, self.step.attempts)

@@ -5,94 +5,138 @@ from django.db import migrations, models
 
 
 class Migration(migrations.Migration):
-
     initial = True
 
     dependencies = [
-        ('ledger', '0002_append_only'),
+        ("ledger", "0002_append_only"),
     ]
 
     operations = [
         migrations.CreateModel(
-            name='RollbackJob',
+            name="RollbackJob",
             fields=[
-                ('id', models.CharField(max_length=40, primary_key=True, serialize=False)),
-                ('kind', models.CharField(max_length=16)),
-                ('state', models.CharField(default='queued', max_length=16)),
-                ('options', models.JSONField()),
-                ('is_foreground', models.BooleanField(default=False)),
-                ('requested_by', models.CharField(max_length=200)),
-                ('worker', models.CharField(blank=True, max_length=200)),
-                ('fence', models.BigIntegerField(blank=True, null=True)),
-                ('lease_until_ms', models.BigIntegerField(blank=True, null=True)),
-                ('claims', models.IntegerField(default=0)),
-                ('enqueues', models.IntegerField(default=0)),
-                ('enqueued_at', models.DateTimeField(blank=True, null=True)),
-                ('done', models.IntegerField(default=0)),
-                ('total', models.IntegerField(default=0)),
-                ('report', models.JSONField(blank=True, null=True)),
-                ('error', models.TextField(blank=True, null=True)),
-                ('created_at', models.DateTimeField()),
-                ('started_at', models.DateTimeField(blank=True, null=True)),
-                ('ended_at', models.DateTimeField(blank=True, null=True)),
-                ('run', models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='+', to='ledger.run')),
+                ("id", models.CharField(max_length=40, primary_key=True, serialize=False)),
+                ("kind", models.CharField(max_length=16)),
+                ("state", models.CharField(default="queued", max_length=16)),
+                ("options", models.JSONField()),
+                ("is_foreground", models.BooleanField(default=False)),
+                ("requested_by", models.CharField(max_length=200)),
+                ("worker", models.CharField(blank=True, max_length=200)),
+                ("fence", models.BigIntegerField(blank=True, null=True)),
+                ("lease_until_ms", models.BigIntegerField(blank=True, null=True)),
+                ("claims", models.IntegerField(default=0)),
+                ("enqueues", models.IntegerField(default=0)),
+                ("enqueued_at", models.DateTimeField(blank=True, null=True)),
+                ("done", models.IntegerField(default=0)),
+                ("total", models.IntegerField(default=0)),
+                ("report", models.JSONField(blank=True, null=True)),
+                ("error", models.TextField(blank=True, null=True)),
+                ("created_at", models.DateTimeField()),
+                ("started_at", models.DateTimeField(blank=True, null=True)),
+                ("ended_at", models.DateTimeField(blank=True, null=True)),
+                (
+                    "run",
+                    models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name="+", to="ledger.run"),
+                ),
             ],
         ),
         migrations.CreateModel(
-            name='Attempt',
+            name="Attempt",
             fields=[
-                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('step', models.IntegerField()),
-                ('number', models.IntegerField()),
-                ('pair', models.CharField(max_length=64)),
-                ('generation', models.IntegerField()),
-                ('key', models.CharField(max_length=64)),
-                ('tool', models.CharField(max_length=128)),
-                ('role', models.CharField(max_length=16)),
-                ('is_keyed', models.BooleanField()),
-                ('outcome', models.CharField(blank=True, max_length=16, null=True)),
-                ('error', models.TextField(blank=True, null=True)),
-                ('is_settled', models.BooleanField(default=False)),
-                ('sent_at', models.DateTimeField()),
-                ('answered_at', models.DateTimeField(blank=True, null=True)),
-                ('run', models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='+', to='ledger.run')),
-                ('job', models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='attempts', to='rollback.rollbackjob')),
+                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
+                ("step", models.IntegerField()),
+                ("number", models.IntegerField()),
+                ("pair", models.CharField(max_length=64)),
+                ("generation", models.IntegerField()),
+                ("key", models.CharField(max_length=64)),
+                ("tool", models.CharField(max_length=128)),
+                ("role", models.CharField(max_length=16)),
+                ("is_keyed", models.BooleanField()),
+                ("outcome", models.CharField(blank=True, max_length=16, null=True)),
+                ("error", models.TextField(blank=True, null=True)),
+                ("is_settled", models.BooleanField(default=False)),
+                ("sent_at", models.DateTimeField()),
+                ("answered_at", models.DateTimeField(blank=True, null=True)),
+                (
+                    "run",
+                    models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name="+", to="ledger.run"),
+                ),
+                (
+                    "job",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.PROTECT, related_name="attempts", to="rollback.rollbackjob"
+                    ),
+                ),
             ],
         ),
         migrations.AddIndex(
-            model_name='rollbackjob',
-            index=models.Index(fields=['run', 'created_at'], name='rollback_job_of_run'),
+            model_name="rollbackjob",
+            index=models.Index(fields=["run", "created_at"], name="rollback_job_of_run"),
         ),
         migrations.AddConstraint(
-            model_name='rollbackjob',
-            constraint=models.UniqueConstraint(condition=models.Q(('state__in', ['queued', 'running'])), fields=('run',), name='rollback_job_one_live_per_run'),
+            model_name="rollbackjob",
+            constraint=models.UniqueConstraint(
+                condition=models.Q(("state__in", ["queued", "running"])),
+                fields=("run",),
+                name="rollback_job_one_live_per_run",
+            ),
         ),
         migrations.AddConstraint(
-            model_name='rollbackjob',
-            constraint=models.CheckConstraint(condition=models.Q(('state__in', ['done', 'failed', 'queued', 'running'])), name='rollback_job_state_known'),
+            model_name="rollbackjob",
+            constraint=models.CheckConstraint(
+                condition=models.Q(("state__in", ["done", "failed", "queued", "running"])),
+                name="rollback_job_state_known",
+            ),
         ),
         migrations.AddConstraint(
-            model_name='rollbackjob',
-            constraint=models.CheckConstraint(condition=models.Q(('kind__in', ['resolve', 'rollback', 'verify'])), name='rollback_job_kind_known'),
+            model_name="rollbackjob",
+            constraint=models.CheckConstraint(
+                condition=models.Q(("kind__in", ["resolve", "rollback", "verify"])), name="rollback_job_kind_known"
+            ),
         ),
         migrations.AddConstraint(
-            model_name='rollbackjob',
-            constraint=models.CheckConstraint(condition=models.Q(models.Q(('state', 'running'), _negated=True), models.Q(('fence__isnull', False), ('lease_until_ms__isnull', False), ('started_at__isnull', False)), _connector='OR'), name='rollback_job_running_has_lease'),
+            model_name="rollbackjob",
+            constraint=models.CheckConstraint(
+                condition=models.Q(
+                    models.Q(("state", "running"), _negated=True),
+                    models.Q(
+                        ("fence__isnull", False), ("lease_until_ms__isnull", False), ("started_at__isnull", False)
+                    ),
+                    _connector="OR",
+                ),
+                name="rollback_job_running_has_lease",
+            ),
         ),
         migrations.AddConstraint(
-            model_name='rollbackjob',
-            constraint=models.CheckConstraint(condition=models.Q(models.Q(('ended_at__isnull', True), ('state__in', ['queued', 'running'])), models.Q(('ended_at__isnull', False), ('state__in', ['done', 'failed'])), _connector='OR'), name='rollback_job_ended_has_time'),
+            model_name="rollbackjob",
+            constraint=models.CheckConstraint(
+                condition=models.Q(
+                    models.Q(("ended_at__isnull", True), ("state__in", ["queued", "running"])),
+                    models.Q(("ended_at__isnull", False), ("state__in", ["done", "failed"])),
+                    _connector="OR",
+                ),
+                name="rollback_job_ended_has_time",
+            ),
         ),
         migrations.AddConstraint(
-            model_name='attempt',
-            constraint=models.UniqueConstraint(fields=('run', 'step', 'number'), name='attempt_number_once_per_step'),
+            model_name="attempt",
+            constraint=models.UniqueConstraint(fields=("run", "step", "number"), name="attempt_number_once_per_step"),
         ),
         migrations.AddConstraint(
-            model_name='attempt',
-            constraint=models.CheckConstraint(condition=models.Q(('role__in', ['fallback', 'primary', 'when_absent'])), name='attempt_role_known'),
+            model_name="attempt",
+            constraint=models.CheckConstraint(
+                condition=models.Q(("role__in", ["fallback", "primary", "when_absent"])), name="attempt_role_known"
+            ),
         ),
         migrations.AddConstraint(
-            model_name='attempt',
-            constraint=models.CheckConstraint(condition=models.Q(models.Q(('answered_at__isnull', True), ('outcome__isnull', True)), models.Q(('answered_at__isnull', False), ('outcome__in', ['failed', 'succeeded', 'unknown'])), _connector='OR'), name='attempt_outcome_has_time'),
+            model_name="attempt",
+            constraint=models.CheckConstraint(
+                condition=models.Q(
+                    models.Q(("answered_at__isnull", True), ("outcome__isnull", True)),
+                    models.Q(("answered_at__isnull", False), ("outcome__in", ["failed", "succeeded", "unknown"])),
+                    _connector="OR",
+                ),
+                name="attempt_outcome_has_time",
+            ),
         ),
     ]

@@ -67,10 +67,10 @@ def read_back(work: Work, step: PlanStep, verification: Verification) -> Verdict
 
 def expected_of(step: PlanStep, verification: Verification) -> Expectation | str:
     """Fill the read-back from the step's handle, or say why that cannot be done."""
-    handle, manifest = step.record.handle, step.manifest
+    handle = step.record.handle
     if not isinstance(handle, Handle):
         return f"cannot verify: {handle.reason}"
-    return expectation_of(verification, handle, () if manifest is None else manifest.redaction)
+    return expectation_of(verification, handle, step.redacted)
 
 
 def _read_once(work: Work, expectation: Expectation) -> Verdict:

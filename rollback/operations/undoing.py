@@ -184,6 +184,13 @@ class Undoing:
             self.work.sleep(wait_ms / 1000)
 
     @property
+    def _carried(self) -> dict[str, str]:
+        """The key as the argument that the tool takes it in (D41 b); never part of the pair."""
+        tool = self.step.follow_ups.get(self.chosen.undo.tool)
+        carrier = tool.key_carrier if tool is not None else None
+        return {} if carrier is None or carrier.argument is None else {carrier.argument: self.chosen.key}
+
+    @property
     def _timeout_ms(self) -> int:
         return self.chosen.undo.timeout_ms or usual_timeout_ms()
 
@@ -194,7 +201,7 @@ class Undoing:
             step=record.number,
             tool=self.chosen.undo.tool,
             original_tool=record.tool,
-            args=self.chosen.arguments,
+            args={**self.chosen.arguments, **self._carried},
             idempotency_key=self.chosen.key,
             timeout_ms=self._timeout_ms,
             is_overwrite_allowed=self.work.options.is_overwrite_allowed,

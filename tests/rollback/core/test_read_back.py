@@ -1,0 +1,77 @@
+"""What a read-back must show (D37)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from reversi_sdk.references import Reference, Spelling, parse_reference
+from rollback.core.read_back import Expectation, expectation_of, first_mismatch
+from tests.rollback.factories import make_handle, undoable
+
+
+def expect(expected: dict[str, Any], *, values: dict[str, Any] | None = None, redact: str | None = None) -> Expectation:
+    verification = {"tool": "shop.get", "arguments": {"id": "$result.id"}, "expect": expected}
+    undo = undoable(undo={"verification": verification}).undo
+    assert undo is not None and undo.verification is not None
+    hidden: tuple[Reference, ...] = () if redact is None else (parse_reference(redact, spelling=Spelling.FLAT),)
+    found = expectation_of(undo.verification, make_handle(values={"$result.id": "o1", **(values or {})}), hidden)
+    assert isinstance(found, Expectation)
+    return found
+
+
+@pytest.mark.parametrize(
+    ("expected", "answer", "mismatch"),
+    [
+        ({"status": "canceled"}, {"status": "canceled", "more": 1}, None),
+        ({"status": "canceled"}, {"status": "succeeded"}, '`status` is "succeeded", expected "canceled"'),
+        ({"status": "canceled"}, {}, '`status` is missing, expected "canceled"'),
+        ({"status": "canceled"}, None, '`status` is missing, expected "canceled"'),
+        ({"items.0.id": 1}, {"items": [{"id": 1}]}, None),
+        ({"items.0.id": 1}, {"items": []}, "`items.0.id` is missing, expected 1"),
+        ({"n": 1}, {"n": 1.0}, None),
+        ({"n": 1}, {"n": True}, "`n` is true, expected 1"),
+        ({"gone": None}, {"gone": None}, None),
+        ({"gone": None}, {}, "`gone` is missing, expected null"),
+        ({"o": {"a": 1, "b": [1]}}, {"o": {"b": [1], "a": 1}}, None),
+        ({"o": {"a": 1}}, {"o": {"a": 1, "b": 2}}, '`o` is {"a":1,"b":2}, expected {"a":1}'),
+        ({"a": 1, "b": 2}, {"a": 0, "b": 0}, "`a` is 0, expected 1"),
+    ],
+)
+def test_first_mismatch(expected: dict[str, Any], answer: Any, mismatch: str | None) -> None:
+    assert first_mismatch(expect(expected), answer) == mismatch
+
+
+def test_expected_values_may_be_references() -> None:
+    expectation = expect({"text": "$args.text"}, values={"$args.text": "old"})
+
+    assert first_mismatch(expectation, {"text": "new"}) == '`text` is "new", expected "old"'
+
+
+def test_redacted_values_are_not_told() -> None:
+    expectation = expect({"text": "$args.text"}, values={"$args.text": "old"}, redact="$args.text")
+
+    assert first_mismatch(expectation, {"text": "new"}) == '`text` is [redacted], expected "[redacted]"'
+
+
+def test_long_values_are_cut() -> None:
+    mismatch = first_mismatch(expect({"text": "x"}), {"text": "y" * 10_000})
+
+    assert mismatch is not None
+    assert len(mismatch) < 300
+
+
+@pytest.mark.parametrize("missing", ["argument", "expectation"])
+def test_a_read_back_that_cannot_be_filled_says_so(missing: str) -> None:
+    expected = {"text": "$args.text"}
+    values = {"$args.text": "old"} if missing == "argument" else {"$result.id": "o1"}
+    undo = undoable(
+        undo={"verification": {"tool": "shop.get", "arguments": {"id": "$result.id"}, "expect": expected}}
+    ).undo
+    assert undo is not None and undo.verification is not None
+
+    found = expectation_of(undo.verification, make_handle(values=values), ())
+
+    assert isinstance(found, str)
+    assert found.startswith("cannot verify: arguments unavailable")
