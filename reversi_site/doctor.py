@@ -27,10 +27,11 @@ if TYPE_CHECKING:
 SKEW_WARN_MS = 1_000
 SKEW_FAIL_MS = 30_000
 SCHEDULE_LATE_MS = 3 * 60_000
-KEY_FILES = {
-    "secret.key": "REVERSI_SECRET_KEY",
-    "ledger.keys": "REVERSI_LEDGER_KEYS",
-    "calls.key": "REVERSI_CALL_KEY_SECRET",
+# Where each key may come from instead, and what is lost with it.
+KEYS = {
+    "secret.key": ("REVERSI_SECRET_KEY", "without it queued jobs are dropped and enqueued again"),
+    "ledger.keys": ("REVERSI_LEDGER_KEYS", "keep a copy: without it nothing that was called so far can be undone"),
+    "calls.key": ("REVERSI_CALL_KEY_SECRET", "keep a copy: without it repeated calls are not recognised"),
 }
 
 
@@ -95,11 +96,11 @@ def _keys() -> Iterator[Finding]:
     folder = Path(settings.DATA)
     if stat.S_IMODE(folder.stat().st_mode) & 0o077:
         yield Finding(Level.WARN, "data folder", f"others may look into {folder}", f"chmod 700 {folder}")
-    for name, variable in KEY_FILES.items():
-        yield _key(folder / name, variable)
+    for name, (variable, loss) in KEYS.items():
+        yield _key(folder / name, variable, loss)
 
 
-def _key(path: Path, variable: str) -> Finding:
+def _key(path: Path, variable: str, loss: str) -> Finding:
     name = f"key {path.name}"
     if os.environ.get(variable):
         return Finding(Level.OK, name, f"from {variable}")
@@ -108,7 +109,7 @@ def _key(path: Path, variable: str) -> Finding:
         return Finding(
             Level.FAIL, name, f"mode {mode:04o}: others can read it", f"chmod 600 {path}; then replace the key"
         )
-    return Finding(Level.OK, name, f"mode {mode:04o}; keep a copy: without it undo handles cannot be opened")
+    return Finding(Level.OK, name, f"mode {mode:04o}; {loss}")
 
 
 def _worker() -> Iterator[Finding]:

@@ -15,7 +15,7 @@ from reversi_site.cli.output import emit_json, emit_lines, note_lines
 from reversi_site.cli.parameters import json_option
 
 
-@click.command()
+@click.command(short_help="See an agent at work on real files, and all of it undone.")
 @click.option(
     "--use-database",
     is_flag=True,

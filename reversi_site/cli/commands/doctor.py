@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from reversi_site.doctor import Finding
 
 
-@click.command()
+@click.command(short_help="Is everything in order, and if not, how to mend it.")
 @json_option
 def doctor(*, is_json: bool) -> int:
     """Check store, keys, worker, schedules, manifests, upstreams, clock and governance log.

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from approvals.core.halts import HaltRecord
 
 
-@click.group()
+@click.group(short_help="Stop new calls, all or by scope.")
 def halt() -> None:
     """Stop new calls: all of them, or those that a scope names. Rollbacks go on.
 

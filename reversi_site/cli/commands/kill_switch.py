@@ -14,7 +14,7 @@ from reversi_site.identity import local_principal
 PATH = click.Path(path_type=Path)
 
 
-@click.group("kill-switch")
+@click.group("kill-switch", short_help="Stop every new call with a file.")
 def kill_switch() -> None:
     """Block every new call with a file, without the store; rollbacks go on.
 

@@ -8,7 +8,7 @@ from reversi_site.cli.output import emit_json, emit_lines
 from reversi_site.cli.parameters import json_option
 
 
-@click.command()
+@click.command(short_help="Create or update the store's tables.")
 @json_option
 def migrate(*, is_json: bool) -> None:
     """Create or update the store's tables.

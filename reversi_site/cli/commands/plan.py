@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from rollback.core.plan import CanRun
 
 
-@click.command()
+@click.command(short_help="Show what a rollback would do.")
 @run_or_last
 @selection_options
 @manifests_option

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from ledger.core.values import StepRecord
 
 
-@click.command()
+@click.command(short_help="Settle a step by a person's word.")
 @click.argument("run", type=RUN)
 @click.argument("step", type=click.IntRange(min=0, max=2**31 - 1))
 @click.option(

@@ -29,7 +29,7 @@ from reversi_site.cli.rollbacks import (
 from reversi_site.identity import local_principal
 
 
-@click.command()
+@click.command(short_help="Undo a run, here and now.")
 @run_or_last
 @manifests_option
 @click.option(

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from reversi_sdk.manifest_files import Problem
 
 
-@click.command()
+@click.command(short_help="Check manifest files.")
 @click.argument("path", type=click.Path(path_type=Path))
 @json_option
 def validate(*, path: Path, is_json: bool) -> int:

@@ -11,7 +11,7 @@ from reversi_site.cli.rollbacks import chosen_tools, progress_shower, reader_opt
 from reversi_site.identity import local_principal
 
 
-@click.command()
+@click.command(short_help="Read back what was undone and not checked yet.")
 @click.argument("run", type=RUN)
 @reader_option
 @json_option

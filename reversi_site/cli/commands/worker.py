@@ -7,7 +7,7 @@ import click
 from reversi_site.cli.output import note
 
 
-@click.command()
+@click.command(short_help="Run queued rollbacks and scheduled jobs.")
 def worker() -> None:
     """Run the rollbacks that others queued, and the scheduled jobs, until interrupted.
 
