@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from threading import Lock
@@ -38,7 +38,8 @@ class _Reading:
 class SnapshotCache:
     """The last snapshot of each set of paths, shared by the threads of a process."""
 
-    def __init__(self) -> None:
+    def __init__(self, now_ns: Callable[[], int] = time.time_ns) -> None:
+        self._now_ns = now_ns
         self._readings: dict[tuple[Path, ...], _Reading] = {}
         self._lock = Lock()
 
@@ -53,7 +54,7 @@ class SnapshotCache:
 
     def _refresh(self, paths: tuple[Path, ...]) -> Snapshot:
         looks = look_at(paths)
-        is_aged = all(time.time_ns() - changed_ns > AGED_NS for _, _, _, *times in looks for changed_ns in times)
+        is_aged = all(self._now_ns() - changed_ns > AGED_NS for _, _, _, *times in looks for changed_ns in times)
         content = _content(looks)
         known = self._readings.get(paths)
         snapshot = known.snapshot if known is not None and known.content == content else read_snapshot(paths)
@@ -77,13 +78,13 @@ def look_at(paths: Sequence[Path]) -> Looks:
 def _look(file: str) -> tuple[str, int, int, int, int]:
     try:
         found = Path(file).stat()
-    except OSError:
+    except (OSError, ValueError):
         return (file, -1, -1, 0, 0)
     return (file, found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns)
 
 
 def _files(path: Path) -> Iterator[str]:
-    if not path.is_dir():
+    if not _is_folder(path):
         yield str(path)
         return
     seen: set[str] = set()
@@ -98,6 +99,13 @@ def _files(path: Path) -> Iterator[str]:
         yield from (str(Path(folder, name)) for name in sorted(files) if name.lower().endswith(SUFFIXES))
 
 
+def _is_folder(path: Path) -> bool:
+    try:
+        return path.is_dir()
+    except OSError:
+        return False
+
+
 def _content(looks: Looks) -> str:
     digests = []
     for file, *_ in looks:
@@ -105,6 +113,6 @@ def _content(looks: Looks) -> str:
             # Reading a pipe or a device could wait for ever.
             body = Path(file).read_bytes() if Path(file).is_file() else b""
             digests.append(f"{file}\0{sha256_hex(body)}")
-        except OSError as error:
-            digests.append(f"{file}\0{error.errno}")
+        except (OSError, ValueError) as error:
+            digests.append(f"{file}\0{error}")
     return sha256_hex("\n".join(digests).encode("utf-8", "surrogateescape"))

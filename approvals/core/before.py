@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
-from typing import Any, assert_never
+from typing import Any
 
 from approvals.core.follow_ups import references_to, required_references
 from approvals.core.results import as_json, is_storable
@@ -123,15 +123,8 @@ def after_digest(keyed_digest: Callable[[bytes], str], manifest: Manifest, answe
     state = _read(manifest.before, answer)
     if isinstance(state, str):
         return None
-    match state.read:
-        case BeforeRead.ABSENT:
-            body: Mapping[str, Any] = {"found": False}
-        case BeforeRead.FOUND:
-            body = {"found": True, "values": dict(_named(manifest, state))}
-        case BeforeRead.NOT_MADE | BeforeRead.MISSING:
-            return None
-        case _:
-            assert_never(state.read)
+    is_found = state.read is BeforeRead.FOUND
+    body = {"found": is_found, "values": dict(_named(manifest, state))}
     return keyed_digest(lenient_bytes(body))
 
 

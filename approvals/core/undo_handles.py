@@ -13,7 +13,7 @@ from typing import Any
 from approvals.core.before import Captured
 from approvals.core.follow_ups import chosen_undo, references_to, touch_templates
 from approvals.core.results import as_json, is_storable
-from ledger.core.handles import BeforeRead, Handle
+from ledger.core.handles import Handle
 from reversi_sdk.model import Manifest
 from reversi_sdk.references import Found, Missing, Reference, Root, Unavailable, look_up, resolve
 from reversi_sdk.templates import Template, TemplateUnavailable, render_template
@@ -54,8 +54,6 @@ def _missing(manifest: Manifest | None, handle: Handle, is_awaited: Callable[[Re
     undo = None if manifest is None else chosen_undo(manifest, handle.before)
     if manifest is None or undo is None:
         return None
-    if handle.before is BeforeRead.MISSING:
-        return "the state before the call is not known"
 
     def find(reference: Reference) -> Found | Missing:
         return Found("") if is_awaited(reference) else handle.find(reference)

@@ -9,9 +9,10 @@ for a call that is refused anyway.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import Any
+from typing import Any, NoReturn
 
 from django.conf import settings
 from django.db import IntegrityError
@@ -151,16 +152,18 @@ def _accepted(run: RunRecord, request: Request) -> RunRecord:
 
 
 def _announce(candidate: Candidate, captured: Captured, now: datetime) -> Begun:
-    for turn in range(1, TURNS + 1):
-        try:
-            return _commit(candidate, captured, now)
-        except _Refused as refused:
-            _refuse(candidate, refused.run, refused.violations, now)
-        except (CallKeyTaken, IntegrityError):
-            # Another process announced the same call since we looked; the next look sees its step.
-            if turn == TURNS:
-                raise
-    raise AssertionError("every turn returns or raises")
+    for _ in range(TURNS - 1):
+        # Another process announced the same call since we looked; the next look sees its step.
+        with suppress(CallKeyTaken, IntegrityError):
+            return _commit_or_refuse(candidate, captured, now)
+    return _commit_or_refuse(candidate, captured, now)
+
+
+def _commit_or_refuse(candidate: Candidate, captured: Captured, now: datetime) -> Begun:
+    try:
+        return _commit(candidate, captured, now)
+    except _Refused as refused:
+        _refuse(candidate, refused.run, refused.violations, now)
 
 
 def _commit(candidate: Candidate, captured: Captured, now: datetime) -> Begun:
@@ -191,7 +194,7 @@ def _with_capture(admission: Admission, captured: Captured, manifest: Manifest |
     return admission.adding(Violation(Code.BEFORE_FAILED, captured.failure), mode)
 
 
-def _refuse(candidate: Candidate, run: RunRecord, violations: tuple[Violation, ...], now: datetime) -> None:
+def _refuse(candidate: Candidate, run: RunRecord, violations: tuple[Violation, ...], now: datetime) -> NoReturn:
     tool = candidate.request.tool
     body = [violation.to_json() for violation in violations]
     record_blocked(run_id=run.id, tool=tool, violations=body, actor=run.agent, now=now)

@@ -10,7 +10,7 @@ import pytest
 from manifests_registry.core.errors import InvalidManifests
 from manifests_registry.core.validation import validate_path
 from manifests_registry.queries import current_snapshot
-from manifests_registry.sources import SnapshotCache, look_at
+from manifests_registry.sources import AGED_NS, SnapshotCache, look_at
 
 LONG_AGO = 1_700_000_000
 
@@ -72,6 +72,30 @@ def test_current_snapshot_keeps_serving_after_a_touch(tmp_path: Path) -> None:
     os.utime(file, (LONG_AGO, LONG_AGO))
 
     assert cache.get((file,)) is first
+
+
+def test_current_snapshot_does_not_read_again_what_has_aged(tmp_path: Path) -> None:
+    file = write(tmp_path / "one.json", {"tool": "shop.get"})
+    much_later = file.stat().st_ctime_ns + 10 * AGED_NS
+    cache = SnapshotCache(now_ns=lambda: much_later)
+    first = cache.get((file,))
+
+    assert cache.get((file,)) is first
+    write(file, {"tool": "shop.other"})
+    assert cache.get((file,)).get("shop.other") is not None
+
+
+@pytest.mark.parametrize("name", ["x" * 300 + ".json", "a\0b.json"])
+def test_current_snapshot_refuses_a_path_that_cannot_be(tmp_path: Path, name: str) -> None:
+    with pytest.raises(InvalidManifests):
+        current_snapshot([tmp_path / name])
+
+
+def test_current_snapshot_does_not_wait_for_a_pipe(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe.json")
+
+    with pytest.raises(InvalidManifests):
+        current_snapshot([tmp_path])
 
 
 def test_current_snapshot_lists_every_problem(tmp_path: Path) -> None:

@@ -68,6 +68,19 @@ def test_capture(case: str) -> None:
     assert (captured.read, captured.failure) == (read, failure)
 
 
+def test_capture_of_an_undeclared_read_is_none_at_all() -> None:
+    undeclared = make_entry(tool="kv.put").manifest
+
+    assert capture(undeclared, BeforeAnswer(value=1)).read is BeforeRead.NOT_MADE
+    assert after_digest(lambda data: "digest", undeclared, BeforeAnswer(value=1)) is None
+
+
+def test_capture_serves_tools_that_need_no_undo() -> None:
+    read_only_use = make_entry(tool="kv.touch", before={"tool": "kv.get"}).manifest
+
+    assert capture(read_only_use, BeforeAnswer(value=1)).failure is None
+
+
 def digest(answer: BeforeAnswer) -> str | None:
     return after_digest(lambda data: hashlib.sha256(data).hexdigest(), manifest(**with_rule), answer)
 

@@ -1,5 +1,6 @@
 """What is kept of a call so that it can be undone, and what is not (D14)."""
 
+from datetime import UTC, datetime
 from enum import StrEnum
 from pathlib import PurePosixPath
 from typing import Any
@@ -59,6 +60,21 @@ def test_handle_holds_what_fallback_lookup_and_window_read() -> None:
     assert {"$result.until", "$result.bill", "$args.item"} <= set(handle.values)
 
 
+def test_handle_holds_the_arguments_of_a_draft_and_not_its_results() -> None:
+    draft = {
+        "tool": "shop.draft",
+        "arguments": {"item": "$args.item"},
+        "handle": "$result.draft",
+        "promote": {"tool": "shop.publish", "arguments": {"draft": "$result.draft", "card": "$args.card"}},
+    }
+    made_of = manifest(draft=draft)
+
+    handle = completed(made_of, {"id": 1, "ref": 2, "draft": 3})
+
+    assert {"$args.item", "$args.card"} <= set(handle.values)
+    assert "$result.draft" not in handle.values
+
+
 def test_handle_with_result_replaces_an_earlier_result() -> None:
     made_of = manifest()
     first = completed(made_of, {"id": "o1", "ref": 5})
@@ -94,6 +110,8 @@ RESULTS: dict[str, tuple[Any, Any]] = {
     "tuple": ((1, (2,)), [1, [2]]),
     "uuid": (UUID(int=1), "00000000-0000-0000-0000-000000000001"),
     "path": (PurePosixPath("a/b"), "a/b"),
+    "time": (datetime(2026, 3, 1, tzinfo=UTC), "2026-03-01T00:00:00+00:00"),
+    "keys": ({1: "a", Colour.RED: "b", UUID(int=1): "c"}, {"1": "a", "red": "b", str(UUID(int=1)): "c"}),
     "enumeration": (Colour.RED, "red"),
 }
 

@@ -3,6 +3,7 @@
 from typing import Any
 
 import pytest
+from django.db import IntegrityError
 
 from approvals.core.errors import BadCall, CallBlocked, KeyConflict
 from approvals.operations.sweep import sweep_timeouts
@@ -270,6 +271,16 @@ def test_begin_call_refuses_two_keys(sqlite_db: Database) -> None:
         begin(run_id=run.id, snapshot=shop(**KEYED), args={**ARGS, "key": "other"}, idempotency_key=OWN)
 
     assert caught.value.code == "effect/idempotency_key_conflict"
+    assert kinds(run.id) == ["opened"]
+
+
+def test_begin_call_is_refused_by_a_store_that_takes_no_step(sqlite_db: Database) -> None:
+    run = make_run()
+    sqlite_db.raw().execute("CREATE TRIGGER full BEFORE INSERT ON ledger_step BEGIN SELECT RAISE(ABORT, 'full'); END")
+
+    with pytest.raises(IntegrityError, match="full"):
+        begin(run_id=run.id)
+
     assert kinds(run.id) == ["opened"]
 
 

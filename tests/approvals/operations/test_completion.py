@@ -12,6 +12,7 @@ from ledger.core.handles import BeforeRead, Handle
 from ledger.core.statuses import Mode, StepState
 from ledger.core.values import StepRecord
 from ledger.queries import list_steps
+from manifests_registry import queries
 from manifests_registry.core.snapshot import Snapshot
 from reversi_sdk.errors import InvalidInput
 from tests.approvals.factories import ARGS, LATER, begin, complete, kinds, last_event, make_run
@@ -248,6 +249,42 @@ def test_resolve_step_without_result_says_what_the_undo_lacks(db: Database) -> N
     step = resolve(run_id=uncertain_run())
 
     assert (step.state, step.unrecoverable) == (StepState.SUCCEEDED, "argument id: $result.id names nothing")
+
+
+def test_resolve_step_keeps_what_was_lost_before_the_call(db: Database) -> None:
+    run = make_run()
+    begin(run_id=run.id, snapshot=restoring(on_missing="proceed"), before=BeforeAnswer(error="boom"))
+    complete(run_id=run.id, number=0, status="uncertain")
+
+    step = resolve(run_id=run.id, result={"id": "o1"})
+
+    assert step.unrecoverable == "cannot capture the state before: boom"
+
+
+def test_resolve_step_settles_a_call_without_manifest(db: Database) -> None:
+    run = make_run(mode=Mode.OBSERVE)
+    begin(run_id=run.id, tool="bank.pay")
+
+    step = resolve(run_id=run.id, result={"id": "o1"})
+
+    assert (step.state, step.handle) == (StepState.SUCCEEDED, Handle())
+
+
+def test_complete_call_records_the_outcome_when_the_manifest_is_lost(
+    sqlite_db: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = make_run()
+    step = begin(run_id=run.id).step
+    for trigger in ("no_update", "no_delete"):
+        sqlite_db.raw().execute(f"DROP TRIGGER manifests_registry_manifestdocument_{trigger}")
+    sqlite_db.raw().execute("UPDATE manifests_registry_manifestdocument SET payload = x'7b7d'")
+    monkeypatch.setattr(queries, "_known", {})
+
+    done = complete(run_id=run.id, number=0)
+
+    assert done.state is StepState.SUCCEEDED
+    assert done.unrecoverable == f"manifest document {step.manifest_checksum} was changed after it was stored"
+    assert values(done) == values(step)
 
 
 def test_resolve_step_failed_needs_no_undo(db: Database) -> None:

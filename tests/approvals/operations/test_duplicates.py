@@ -1,15 +1,23 @@
 """The same call twice: refused while the first stands (D16)."""
 
+from threading import Thread
 from typing import Any
 
 import pytest
+from django.conf import settings
+from django.db import connections
 
+from approvals.core.duplicates import call_key, render_key
 from approvals.core.errors import CallBlocked
 from ledger.core.statuses import Mode, StepState
+from ledger.operations.journal import lock_run
+from ledger.operations.steps import record_intent
 from ledger.queries import list_events, list_steps
 from manifests_registry.core.snapshot import Snapshot
-from tests.approvals.factories import ARGS, begin, codes, complete, last_event, make_run
+from reversi_site.kit.transactions import durable
+from tests.approvals.factories import ARGS, NOW, begin, codes, complete, last_event, make_run
 from tests.databases import Database
+from tests.ledger.factories import make_intent
 from tests.manifests_registry.factories import shop
 
 
@@ -110,6 +118,40 @@ def test_key_that_cannot_be_built_is_only_recorded_in_observe_mode(db: Database)
 
     assert [violation.code.value for violation in begun.violations] == ["idempotency_key_unavailable"]
     assert begun.step.state is StepState.INTENDED
+
+
+def test_duplicate_that_was_announced_after_the_look_is_refused(postgres_db: Database) -> None:
+    # The other call is written and not yet committed: no look can see it, and the constraint waits for it.
+    first, second = make_run(), make_run()
+    order = keyed("global").get("shop.order")
+    assert order is not None
+    rendered = render_key(order.manifest, ARGS)
+    taken = call_key(order.manifest, rendered, first, settings.REVERSI_CALL_KEY_SECRET)
+    refused: list[str] = []
+    thread = Thread(target=_begin_and_note, args=(second.id, refused))
+
+    with durable():
+        record_intent(run=lock_run(first.id), intent=make_intent(call_key=taken), actor="agent-a", now=NOW)
+        thread.start()
+        _wait_until_somebody_waits(postgres_db)
+    thread.join()
+
+    assert refused == [f"duplicate of step 0 of run {first.id}"]
+
+
+def _begin_and_note(run_id: str, refused: list[str]) -> None:
+    try:
+        begin(run_id=run_id, snapshot=keyed("global"))
+    except CallBlocked as blocked:
+        refused.extend(violation.message for violation in blocked.violations)
+    finally:
+        connections.close_all()
+
+
+def _wait_until_somebody_waits(db: Database) -> None:
+    watcher = db.raw()
+    while watcher.execute("SELECT 1 FROM pg_locks WHERE NOT granted").fetchone() is None:
+        continue
 
 
 def test_call_key_stands_nowhere_as_text(db: Database) -> None:

@@ -209,6 +209,13 @@ def test_kill_file_halts_everything_with_its_first_line(
     assert begin(run_id=run.id).step.number == 1
 
 
+def test_kill_file_under_what_is_no_folder_is_not_there(sqlite_db: Database, tmp_path: Path, configure: Any) -> None:
+    (tmp_path / "file").touch()
+    configure(kill_switch_file=tmp_path / "file" / "kill")
+
+    assert begin(run_id=make_run().id).violations == ()
+
+
 def test_kill_file_that_cannot_be_read_halts(sqlite_db: Database, tmp_path: Path, configure: Any) -> None:
     (tmp_path / "folder").mkdir()
     (tmp_path / "dangling").symlink_to(tmp_path / "nowhere")

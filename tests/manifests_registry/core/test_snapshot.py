@@ -130,6 +130,7 @@ def test_build_snapshot_refuses_a_map_over_the_key_carrier() -> None:
     _, problems = build_snapshot([cancel, order])
 
     assert [problem.code for problem in problems] == ["effect/mapping_sets_safety_control"]
+    assert build_snapshot([cancel, make_entry(**block())])[1] == ()
 
 
 def test_involved_names_every_follow_up_once() -> None:

@@ -7,6 +7,7 @@ from django.test.utils import CaptureQueriesContext
 from manifests_registry import queries
 from manifests_registry.core.errors import DocumentAltered, DocumentNotFound
 from manifests_registry.models import ManifestDocument
+from manifests_registry.operations import documents
 from manifests_registry.operations.documents import ensure_documents
 from reversi_sdk.canonical import sha256_hex
 from tests.databases import Database
@@ -38,6 +39,18 @@ def test_ensure_documents_asks_once_for_what_is_known(db: Database) -> None:
         ensure_documents(entries=entries)
 
     assert len(captured) == 0
+    assert ManifestDocument.objects.count() == 2
+
+
+def test_ensure_documents_finds_what_another_process_stored(db: Database, monkeypatch: pytest.MonkeyPatch) -> None:
+    entries = [make_entry(tool="shop.get"), make_entry(tool="shop.put")]
+    ensure_documents(entries=entries[:1])
+    monkeypatch.setattr(documents, "_committed", {})
+
+    ensure_documents(entries=entries[:1])
+    monkeypatch.setattr(documents, "_committed", {})
+    ensure_documents(entries=entries)
+
     assert ManifestDocument.objects.count() == 2
 
 
