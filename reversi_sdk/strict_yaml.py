@@ -71,7 +71,9 @@ def _events(text: str, name: str) -> Iterator[Any]:
         yield from yaml.parse(text, Loader=_LOADER)
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
-        line, column = (mark.line + 1, mark.column + 1) if mark else (1, 1)
+        # The parser may place the unexpected end on a line that the file does not have.
+        place = (mark.line + 1, mark.column + 1) if mark else (1, 1)
+        line, column = min(place, position_in(text))
         problem = error.problem or error.context or "is no YAML"
         raise YamlInvalid(name=name, line=line, column=column, problem=str(problem)) from None
     except yaml.reader.ReaderError as error:

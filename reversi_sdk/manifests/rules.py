@@ -139,7 +139,8 @@ def check_before_is_declared(manifest: Mapping[str, Any], report: Report) -> Non
         return
     for place in places_of(manifest):
         for path, value in _values(place):
-            if any(reference.root is Root.BEFORE for reference in references_of(value)):
+            reads_before = any(reference.root is Root.BEFORE for reference in references_of(value))
+            if reads_before and not report.is_spoiled(path):
                 report.add(path, "reads the value before, but the manifest declares no before", ROOT_NOT_ALLOWED)
 
 
