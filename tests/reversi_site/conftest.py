@@ -29,10 +29,10 @@ class Shell:
         kept = {name: os.environ[name] for name in ("PATH", "HOME", "LANG") if name in os.environ}
         return kept | {"PYTHONPATH": str(REPOSITORY)} | extra
 
-    def run(self, *args: str | bytes, timeout: float = 60, **env: str) -> Process:
+    def run(self, *args: str | bytes, **env: str) -> Process:
         command = [sys.executable, "-m", "reversi_site.cli", *args]
         return subprocess.run(
-            command, cwd=self.folder, env=self.env(**env), capture_output=True, text=True, timeout=timeout, check=False
+            command, cwd=self.folder, env=self.env(**env), capture_output=True, text=True, timeout=100, check=False
         )
 
     def start(self, *args: str, **env: str) -> subprocess.Popen[str]:
