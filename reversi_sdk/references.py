@@ -244,7 +244,16 @@ def looks_like_reference(text: str, *, spelling: Spelling) -> bool:
 
 def parse_map_value(data: Any, *, spelling: Spelling) -> MapValue:
     """Read a map value: a reference or `{const: value}`, in the flat spelling also lists and objects of them."""
-    value, problems = read_map_value(data, spelling=spelling)
+    return _sound(read_map_value(data, spelling=spelling))
+
+
+def parse_expected_value(data: Any, *, spelling: Spelling) -> MapValue:
+    """Read what a read-back must find; raises ReferenceInvalid."""
+    return _sound(read_expected_value(data, spelling=spelling))
+
+
+def _sound(read: tuple[MapValue | None, tuple[MapProblem, ...]]) -> MapValue:
+    value, problems = read
     if value is None:
         raise problems[0].error
     return value

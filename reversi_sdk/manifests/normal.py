@@ -29,10 +29,10 @@ from reversi_sdk.references import (
     MapValue,
     Reference,
     Spelling,
+    parse_expected_value,
     parse_map_value,
     parse_path,
     parse_reference,
-    read_expected_value,
     spelling_of,
 )
 
@@ -162,17 +162,10 @@ def _verification(data: Data | None, spelling: Spelling) -> Verification | None:
     return Verification(
         tool=_tool(data),
         arguments=_arguments(data, spelling),
-        expect={path: _expected(value, spelling) for path, value in data["expect"].items()},
+        expect={path: parse_expected_value(value, spelling=spelling) for path, value in data["expect"].items()},
         retries=data["retries"],
         backoff_ms=data["backoff_ms"],
     )
-
-
-def _expected(data: Any, spelling: Spelling) -> MapValue:
-    value, problems = read_expected_value(data, spelling=spelling)
-    if value is None:
-        raise problems[0].error
-    return value
 
 
 def _deadline(data: Data | None, spelling: Spelling) -> Deadline | None:

@@ -40,26 +40,38 @@ def _changed(data: dict[str, Any], changes: dict[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in merged.items() if value is not None}
 
 
-VERIFICATION = {"tool": "shop.get", "arguments": {"id": "$result.id"}, "expect": {"state": "cancelled"}}
-BEFORE = {"tool": "shop.get", "arguments": {"id": "$args.id"}, "absent_when": {"path": "found", "equals": False}}
-DRAFT = {
+VERIFICATION: dict[str, Any] = {"tool": "shop.get", "arguments": {"id": "$result.id"}, "expect": {"state": "cancelled"}}
+BEFORE: dict[str, Any] = {
+    "tool": "shop.get",
+    "arguments": {"id": "$args.id"},
+    "absent_when": {"path": "found", "equals": False},
+}
+DRAFT: dict[str, Any] = {
     "tool": "shop.order",
     "arguments": {"id": "$args.id", "draft": {"const": True}},
     "handle": "$result.id",
     "promote": {"tool": "shop.publish", "arguments": {"id": "$result.id"}},
     "discard": {"tool": "shop.drop", "arguments": {"id": "$result.id"}},
 }
-LOOKUP = {"tool": "shop.find", "by": "idempotency_key", "arguments": {"key": "$idempotency_key"}}
+LOOKUP: dict[str, Any] = {"tool": "shop.find", "by": "idempotency_key", "arguments": {"key": "$idempotency_key"}}
 
-CONTRACT_VERIFICATION = {"tool": "shop.get", "arguments": {"id": "response.id"}, "expect": {"state": "cancelled"}}
-CONTRACT_DRAFT = {
+CONTRACT_VERIFICATION: dict[str, Any] = {
+    "tool": "shop.get",
+    "arguments": {"id": "response.id"},
+    "expect": {"state": "cancelled"},
+}
+CONTRACT_DRAFT: dict[str, Any] = {
     "operation": "shop.order",
     "arguments": {"id": "request.id", "draft": {"const": True}},
     "handle": "response.id",
     "promote": {"operation": "shop.publish", "arguments": {"id": "response.id"}},
 }
-CONTRACT_LOOKUP = {"operation": "shop.find", "by": "idempotency_key", "arguments": {"key": "idempotency_key"}}
-AMENDS = {"operation": "shop.refund", "arguments": {"id": "response.id"}}
+CONTRACT_LOOKUP: dict[str, Any] = {
+    "operation": "shop.find",
+    "by": "idempotency_key",
+    "arguments": {"key": "idempotency_key"},
+}
+AMENDS: dict[str, Any] = {"operation": "shop.refund", "arguments": {"id": "response.id"}}
 
 
 def full_flat() -> dict[str, Any]:
@@ -134,7 +146,7 @@ def full_contract() -> dict[str, Any]:
     }
 
 
-EXAMPLE = [
+EXAMPLE: list[dict[str, Any]] = [
     {
         "tool": "stripe.get_charge",
         "description": "Read one charge.",
@@ -183,7 +195,7 @@ EXAMPLE = [
         "retry": {"attempts": 3, "base_ms": "200ms", "max_ms": "5s"},
     },
 ]
-SAMPLES = {
+SAMPLES: dict[str, dict[str, Any]] = {
     "smallest": reading(),
     "flat": flat(),
     "full flat": full_flat(),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -353,13 +354,22 @@ def _as_nobody() -> Iterator[None]:
         os.seteuid(was)
 
 
-def test_load_manifests_reports_what_it_may_not_read(tmp_path: Path) -> None:
-    _written(tmp_path, a__yaml="x")
-    (tmp_path / "a.yaml").chmod(0)
-    (tmp_path / "sub").mkdir(mode=0)
+@pytest.fixture
+def open_folder() -> Iterator[Path]:
+    """A folder that everybody may enter, which a test's own is not."""
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        folder.chmod(0o755)
+        yield folder
+
+
+def test_load_manifests_reports_what_it_may_not_read(open_folder: Path) -> None:
+    _written(open_folder, a__yaml="x")
+    (open_folder / "a.yaml").chmod(0)
+    (open_folder / "sub").mkdir(mode=0)
 
     with _as_nobody():
-        loaded = [load_manifests(tmp_path / name) for name in ("a.yaml", "sub", ".")]
+        loaded = [load_manifests(path) for path in (open_folder / "a.yaml", open_folder / "sub", open_folder)]
 
     assert [entry for item in loaded for entry in item.manifests] == []
     assert {problem.message for item in loaded for problem in item.problems} == {"permission denied"}

@@ -383,7 +383,7 @@ CODE_CASES: dict[str, tuple[Any, str, str]] = {
 }
 
 
-def _cases(table: dict[str, tuple[Any, str, str]]) -> Any:
+def _cases(table: dict[str, tuple[Any, str, str]]) -> pytest.MarkDecorator:
     return pytest.mark.parametrize(("data", "path", "text"), table.values(), ids=table.keys())
 
 
