@@ -94,6 +94,14 @@ def test_handle_keeps_what_stood_before() -> None:
     assert "$before.other" not in handle.values
 
 
+def test_handle_can_repeat_the_read_of_what_stood_before() -> None:
+    made_of = manifest(before={"tool": "shop.get", "arguments": {"card": "$args.card"}})
+
+    handle = handle_at_intent(made_of, ARGS, Captured(BeforeRead.FOUND, {}))
+
+    assert handle.values["$args.card"] == "4711"
+
+
 def test_call_without_manifest_keeps_nothing() -> None:
     assert handle_at_intent(None, ARGS, NOT_DECLARED) == Handle()
 
