@@ -92,6 +92,7 @@ FLAT_CASES: dict[str, tuple[Any, str, str]] = {
     "idempotent with": (flat(effect="idempotent"), "compensation", "does not belong"),
     "irreversible with": (flat(effect="irreversible"), "compensation", "does not belong"),
     "compensation no object": (flat(compensation="x"), "compensation", "must be an object"),
+    "inverse no object": (contract(inverse="x"), "effect.inverse", "must be an object"),
     "no tool": (compensating(tool=None), "compensation.tool", "is required"),
     "kind": (compensating(kind="undo"), "compensation.kind", "compensation or inverse"),
     "inverse with residue": (

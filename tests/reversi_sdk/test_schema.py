@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import runpy
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -82,6 +84,15 @@ def test_schema_command_writes_and_checks(tmp_path: Path, capsys: pytest.Capture
     assert "is not as generated" in capsys.readouterr().err
     assert main([], path=file) == 0
     assert main(["--check"], path=file) == 0
+
+
+def test_schema_module_runs_as_a_command(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "argv", ["schema", "--check"])
+
+    with pytest.raises(SystemExit) as ended:
+        runpy.run_path(main.__code__.co_filename, run_name="__main__")
+
+    assert ended.value.code == 0
 
 
 @pytest.mark.parametrize("data", SAMPLES.values(), ids=SAMPLES.keys())
