@@ -73,8 +73,9 @@ def require_earlier(depends_on: Sequence[int], next_step: int) -> None:
 
 def _text(part: str, value: object, *, limit: int) -> str:
     text = require_text(part, value, limit=limit)
-    if not text or any(character.isspace() for character in text):
-        raise BadCall(part, "must be a text without spaces")
+    # What prints as nothing, or turns the direction of a line, would mislead whoever reads the journal.
+    if not text or not text.isprintable() or " " in text:
+        raise BadCall(part, "must be a text of visible characters without spaces")
     return text
 
 

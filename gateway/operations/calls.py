@@ -44,7 +44,10 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class CallResult:
-    """A call that succeeded: what the tool returned, and its step as it stands."""
+    """A call that succeeded: what the tool returned, and its step as it stands.
+
+    The step is still `intended`, and a note says why, when the outcome could not be recorded.
+    """
 
     step: StepRecord
     result: Any
@@ -133,16 +136,25 @@ def _perform(begun: Begun, read: _Read | None, execute: Execute, clock: Clock, s
         _record_failure(begun, error, attempts.outcome_of(error), clock)
         raise
     after = None if read is None else read.make()
-    step = complete_call(
-        run_id=begun.step.run_id,
-        number=begun.step.number,
-        status=StepState.SUCCEEDED,
-        result=result,
-        after=after,
-        actor=begun.actor,
-        now=clock.now(),
-    )
-    return CallResult(step, result, begun.idempotency_key, begun.notes, begun.violations)
+    return _record_success(begun, result, after, clock)
+
+
+def _record_success(begun: Begun, result: Any, after: BeforeAnswer | None, clock: Clock) -> CallResult:
+    step, notes = begun.step, begun.notes
+    try:
+        step = complete_call(
+            run_id=step.run_id,
+            number=step.number,
+            status=StepState.SUCCEEDED,
+            result=result,
+            after=after,
+            actor=begun.actor,
+            now=clock.now(),
+        )
+    except (DatabaseError, ReversiError) as lost:
+        # The effect happened: an exception would invite the caller to repeat it. The step claims no more than before.
+        notes = (*notes, _unrecorded(begun, lost))
+    return CallResult(step, result, begun.idempotency_key, notes, begun.violations)
 
 
 class _Attempts:
@@ -192,7 +204,6 @@ def _sent_arguments(begun: Begun) -> dict[str, Any]:
 
 
 def _record_failure(begun: Begun, error: BaseException, state: StepState, clock: Clock) -> None:
-    place = f"step {begun.step.number} of run {begun.step.run_id}"
     try:
         complete_call(
             run_id=begun.step.run_id,
@@ -203,11 +214,20 @@ def _record_failure(begun: Begun, error: BaseException, state: StepState, clock:
             now=clock.now(),
         )
     except (DatabaseError, ReversiError) as lost:
-        # The tool's own error matters more to the caller; the step stays intended, which claims nothing.
-        logger.exception("the outcome of %s could not be recorded", place)
-        error.add_note(f"{place}: its outcome could not be recorded ({type(lost).__name__})")
+        # The tool's own error matters more to the caller.
+        error.add_note(_unrecorded(begun, lost))
     else:
-        error.add_note(f"{place} is {state.value}")
+        error.add_note(f"{_place(begun)} is {state.value}")
+
+
+def _unrecorded(begun: Begun, lost: Exception) -> str:
+    note = f"the outcome of {_place(begun)} could not be recorded: {lost}"
+    logger.error(note, exc_info=lost)
+    return note
+
+
+def _place(begun: Begun) -> str:
+    return f"step {begun.step.number} of run {begun.step.run_id}"
 
 
 def _shown(begun: Begun, error: BaseException) -> str:

@@ -206,6 +206,8 @@ MALFORMED: dict[str, tuple[dict[str, Any], type[InvalidInput]]] = {
     "depends on text": ({"depends_on": "0"}, BadCall),
     "tool empty": ({"tool": ""}, InvalidInput),
     "tool with a NUL byte": ({"tool": "shop\0"}, InvalidInput),
+    "tool with a space": ({"tool": "shop order"}, BadCall),
+    "tool that turns the line": ({"tool": "shop\u202eredro"}, BadCall),
     "tool no text": ({"tool": ["shop"]}, InvalidInput),
     "tool too long": ({"tool": "x" * 129}, InvalidInput),
     "reason with a NUL byte": ({"reason": "a\0"}, InvalidInput),

@@ -9,13 +9,14 @@ import pytest
 from django.db import connection, transaction
 
 from approvals.core.errors import CallBlocked
+from approvals.operations.resolution import resolve_step
 from gateway.operations.calls import CallResult
 from ledger.core.handles import BeforeRead, Handle
 from ledger.core.statuses import Mode, StepState
 from ledger.queries import list_events, list_steps
 from manifests_registry.core.snapshot import Snapshot
 from reversi_sdk.errors import EffectUncertainError, ToolError
-from tests.approvals.factories import ARGS, kinds, make_run
+from tests.approvals.factories import ARGS, NOW, kinds, make_run
 from tests.databases import Database
 from tests.gateway.factories import SteppingClock, Tool, make_call
 from tests.manifests_registry.factories import make_snapshot, shop
@@ -299,16 +300,48 @@ def test_call_whose_process_dies_in_the_tool_stays_intended(db: Database) -> Non
     assert kinds(run.id) == ["opened", "intended"]
 
 
-def test_call_whose_outcome_cannot_be_recorded_claims_nothing(sqlite_db: Database) -> None:
+def fill_the_store() -> None:
+    with connection.cursor() as cursor:
+        cursor.execute("CREATE TRIGGER full BEFORE UPDATE ON ledger_run BEGIN SELECT RAISE(ABORT, 'full'); END")
+
+
+def test_call_whose_failure_cannot_be_recorded_claims_nothing(sqlite_db: Database) -> None:
     run = make_run()
 
-    def lock_the_store(args: Mapping[str, Any], key: str | None) -> None:
-        with connection.cursor() as cursor:
-            cursor.execute("CREATE TRIGGER no_more BEFORE UPDATE ON ledger_run BEGIN SELECT RAISE(ABORT, 'full'); END")
+    def decline(args: Mapping[str, Any], key: str | None) -> None:
+        fill_the_store()
         raise ToolError("declined")
 
     with pytest.raises(ToolError, match="declined") as caught:
-        make_call(run_id=run.id, execute=lock_the_store)
+        make_call(run_id=run.id, execute=decline)
 
-    assert "could not be recorded" in caught.value.__notes__[0]
+    assert caught.value.__notes__ == [f"the outcome of step 0 of run {run.id} could not be recorded: full"]
     assert states(run.id) == [StepState.INTENDED]
+
+
+def test_call_whose_success_cannot_be_recorded_gives_the_result_and_claims_nothing(sqlite_db: Database) -> None:
+    run = make_run()
+
+    def order(args: Mapping[str, Any], key: str | None) -> dict[str, str]:
+        fill_the_store()
+        return {"id": "o1"}
+
+    called = make_call(run_id=run.id, execute=order)
+
+    assert (called.result, called.state) == ({"id": "o1"}, StepState.INTENDED)
+    assert called.notes == (f"the outcome of step 0 of run {run.id} could not be recorded: full",)
+    assert states(run.id) == [StepState.INTENDED]
+
+
+def test_call_that_a_person_settled_otherwise_meanwhile_is_disputed(db: Database) -> None:
+    run = make_run()
+
+    def order(args: Mapping[str, Any], key: str | None) -> dict[str, str]:
+        resolve_step(run_id=run.id, number=0, status="failed", note="not there", actor="dana", now=NOW)
+        return {"id": "o1"}
+
+    called = make_call(run_id=run.id, execute=order)
+
+    assert called.result == {"id": "o1"}
+    assert "could not be recorded" in called.notes[0]
+    assert list_steps(run.id)[0].is_disputed
