@@ -91,20 +91,27 @@ def test_index_lists_every_record_once_with_its_title() -> None:
     ]
 
 
-def broken_links(path: Path) -> Iterator[str]:
-    for target in LINK.findall(without_code(text_of(path))):
+def broken_links(file: Path) -> Iterator[str]:
+    for target in LINK.findall(without_code(file.read_text(encoding="utf-8"))):
         if re.match(r"[a-z]+:", target):
             continue
         name, _, place = target.partition("#")
-        file = (REPOSITORY / path).parent / name if name else REPOSITORY / path
-        if not file.exists() or (place and place not in anchors(file)):
+        linked = file.parent / name if name else file
+        if not linked.exists() or (place and place not in anchors(linked)):
             yield target
 
 
 def test_relative_links_lead_somewhere() -> None:
-    broken = {str(path): list(broken_links(path)) for path in documents()}
+    broken = {str(path): list(broken_links(REPOSITORY / path)) for path in documents()}
 
     assert {path: links for path, links in broken.items() if links} == {}
+
+
+def test_broken_links_are_noticed(tmp_path: Path) -> None:
+    file = tmp_path / "page.md"
+    file.write_text("# A place\n[here](#a-place) [gone](#gone) [file](other.md) `[code](no.md)` [web](https://x.org)\n")
+
+    assert list(broken_links(file)) == ["#gone", "other.md"]
 
 
 def settings_read() -> frozenset[str]:
@@ -140,6 +147,13 @@ def kinds_in(call: ast.Call) -> Iterator[str]:
     for argument in arguments:
         if isinstance(argument, ast.Constant) and isinstance(argument.value, str):
             yield argument.value
+
+
+def test_event_kinds_are_found_where_they_are_written() -> None:
+    source = "EventDraft('a', 1)\nrecord_note(kind='b')\nrecord_act(kind='c', data={})\nother(kind='d')\nEventDraft(e)"
+    calls = [node for node in ast.walk(ast.parse(source)) if isinstance(node, ast.Call)]
+
+    assert sorted(kind for call in calls for kind in kinds_in(call)) == ["a", "b", "c"]
 
 
 def test_event_kinds_are_documented_and_documented_kinds_exist() -> None:
