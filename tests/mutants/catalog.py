@@ -17,4 +17,170 @@ class Mutant:
     tests: Sequence[str]
 
 
-MUTANTS: Sequence[Mutant] = ()
+JOURNAL = ("tests/ledger",)
+CALLS = ("tests/gateway", "tests/approvals")
+UNDOING = ("tests/rollback",)
+TREES = ("tests/system/test_tree_property.py",)
+
+MUTANTS: Sequence[Mutant] = (
+    Mutant(
+        "the outcome is written before the call",
+        "gateway/operations/calls.py",
+        "        result = attempts.run()\n    except",
+        "        _record_failure(begun, TimeoutError(), StepState.FAILED, clock)\n"
+        "        result = attempts.run()\n    except",
+        CALLS,
+    ),
+    Mutant(
+        "the undo is sent before `compensating` is committed",
+        "rollback/operations/undoing.py",
+        "        self._begin()\n"
+        "        require_no_transaction()\n"
+        "        answer = self.work.tools.executor.compensate(self._call())\n",
+        "        answer = self.work.tools.executor.compensate(self._call())\n        self._begin()\n",
+        UNDOING,
+    ),
+    Mutant(
+        "a new key for every retry",
+        "rollback/core/keys.py",
+        "return known.get(pair, len(known))",
+        "return len(attempts)",
+        UNDOING,
+    ),
+    Mutant(
+        "a lost answer of a call is taken for a failure",
+        "gateway/core/outcomes.py",
+        "return StepState.FAILED if TRANSPORT_ERRORS.isdisjoint(names) else StepState.UNCERTAIN",
+        "return StepState.FAILED",
+        CALLS,
+    ),
+    Mutant(
+        "an uncertain effect (a 5xx on a write) of an undo is taken for a failure",
+        "rollback/executors/connector.py",
+        "            return UndoUnknown(str(error) or type(error).__name__)",
+        "            return UndoFailed(str(error) or type(error).__name__)",
+        UNDOING,
+    ),
+    Mutant(
+        "the fence is ignored",
+        "ledger/operations/journal.py",
+        "if fence is not None and row.fence != fence:",
+        "if fence is not None and row.fence > fence + 1_000:",
+        JOURNAL,
+    ),
+    Mutant(
+        "oldest first",
+        "rollback/core/plan.py",
+        "    for step in reversed(steps):\n        found = assessed[step.number]\n        is_wanted",
+        "    for step in steps:\n        found = assessed[step.number]\n        is_wanted",
+        UNDOING,
+    ),
+    Mutant(
+        "the read-back is skipped",
+        "rollback/operations/undoing.py",
+        "        verdict = self._read_back()\n"
+        "        match verdict:\n"
+        "            case Matched():\n"
+        "                return self._complete(ReadBack.VERIFIED, verdict)\n"
+        "            case Mismatched(tool=tool, mismatch=mismatch):\n"
+        '                error = f"verification failed',
+        '        verdict: Verdict = Matched("")\n'
+        "        match verdict:\n"
+        "            case Matched():\n"
+        "                return self._complete(ReadBack.VERIFIED, verdict)\n"
+        "            case Mismatched(tool=tool, mismatch=mismatch):\n"
+        '                error = f"verification failed',
+        UNDOING,
+    ),
+    Mutant(
+        "unverified counts as complete",
+        "rollback/core/report.py",
+        "return not self.unverified and not any(",
+        "return not any(",
+        UNDOING,
+    ),
+    Mutant(
+        "touches are ignored",
+        "rollback/core/dependencies.py",
+        "        if _restores(step):\n            found |=",
+        "        if _restores(step) and step.number < 0:\n            found |=",
+        UNDOING,
+    ),
+    Mutant(
+        "null is handled as missing",
+        "ledger/core/handles.py",
+        "if reference.key in self.values:",
+        "if self.values.get(reference.key) is not None:",
+        JOURNAL,
+    ),
+    Mutant(
+        "halts are remembered instead of read",
+        "approvals/queries.py",
+        "def list_halts(",
+        "import functools\n\n\n@functools.lru_cache\ndef list_halts(",
+        CALLS,
+    ),
+    Mutant(
+        "a duplicate is looked for before the insert only",
+        "ledger/migrations/0001_initial.py",
+        'fields=("call_key",),\n                name="step_call_key_stands_once"',
+        'fields=("call_key", "run", "number"),\n                name="step_call_key_stands_once"',
+        ("tests/ledger/operations/test_steps.py", "tests/gateway/operations/test_races.py"),
+    ),
+    Mutant(
+        "a handle is not bound to its step",
+        "ledger/core/sealing.py",
+        "return canonical_bytes([binding.run_id, binding.number, binding.manifest_checksum, key_id])",
+        "return canonical_bytes([binding.run_id, binding.manifest_checksum, key_id])",
+        JOURNAL,
+    ),
+    Mutant(
+        "an older handle of the same step is believed",
+        "ledger/core/sealing.py",
+        "if digest is None or not hmac.compare_digest(self._digest(plain, sealed.key_id), digest):",
+        "if digest is None:",
+        JOURNAL,
+    ),
+    Mutant(
+        "the sweep says failed",
+        "ledger/operations/steps.py",
+        'outcome = Outcome(StepState.UNCERTAIN, error="no outcome',
+        'outcome = Outcome(StepState.FAILED, error="no outcome',
+        JOURNAL,
+    ),
+    Mutant(
+        "the chain does not cover the event before",
+        "ledger/core/chain.py",
+        'return hashlib.sha256(canonical_bytes({**fields, "prev": prev})).hexdigest()',
+        "return hashlib.sha256(canonical_bytes(dict(fields))).hexdigest()",
+        JOURNAL,
+    ),
+    Mutant(
+        "a sent undo that was never answered is sent again",
+        "rollback/core/doubt.py",
+        "    if tail[-1].outcome is not AttemptOutcome.SUCCEEDED:\n        return Doubt.LOST",
+        "    if tail[-1].outcome is not AttemptOutcome.SUCCEEDED:\n        return Doubt.NONE",
+        UNDOING,
+    ),
+    Mutant(
+        "a selection does not take along what must go first",
+        "rollback/core/dependencies.py",
+        "if is_built_on or number in included or sharing.find(touch_of(step)):",
+        "if number in included:",
+        UNDOING,
+    ),
+    Mutant(
+        "a restored file gets another mode",
+        "connectors/core/files/placing.py",
+        "os.fchmod(descriptor, attributes.mode)",
+        "os.fchmod(descriptor, attributes.mode | 0o111)",
+        TREES,
+    ),
+    Mutant(
+        "a declared read-back that nobody can run is passed over",
+        "rollback/operations/undoing.py",
+        "            return self._complete(ReadBack.UNVERIFIED, None)",
+        "            return self._complete(ReadBack.NOT_DECLARED, None)",
+        UNDOING,
+    ),
+)
