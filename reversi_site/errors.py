@@ -34,6 +34,7 @@ class ExitCode(IntEnum):
     UNAVAILABLE = 69
     INTERNAL = 70
     INTERRUPTED = 130
+    OUTPUT_CLOSED = 141
 
 
 EXIT_CODES: Mapping[type[ReversiError], ExitCode] = {

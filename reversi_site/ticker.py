@@ -5,7 +5,8 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable
 
-from django.db import DatabaseError, close_old_connections
+from django.db import Error as AnyDatabaseError
+from django.db import close_old_connections
 
 from reversi_site.schedules import enqueue_due_jobs, ensure_schedules
 
@@ -26,7 +27,7 @@ def run_ticker(*, wait: Callable[[float], bool]) -> None:
                 ensure_schedules()
                 is_prepared = True
             enqueue_due_jobs()
-        except DatabaseError as error:
+        except AnyDatabaseError as error:
             logger.warning("the schedules cannot be read, trying again: %s", error)
             close_old_connections()
         if wait(TICK_SECONDS):

@@ -3,26 +3,29 @@
 from __future__ import annotations
 
 import os
+import signal
 import sys
 import traceback
 from collections.abc import Sequence
+from types import FrameType
+from typing import NoReturn
 
 import click
 
 from reversi_site.cli.group import reversi
 from reversi_site.cli.output import OutputClosed
+from reversi_site.errors import ExitCode, describe, exit_code
 
-# Wrong options and arguments, and nothing else, exit 64; the other codes are in reversi_site.errors.
-click.UsageError.exit_code = 64
-
-# What a shell reports for a program that writes into a closed pipe.
-PIPE_CLOSED = 141
-INTERRUPTED = 130
+# Wrong options and arguments, and nothing else.
+click.UsageError.exit_code = ExitCode.USAGE
 
 
 def main(args: Sequence[str] | None = None) -> int:
     """Run one command and return its exit code; nothing escapes as a traceback."""
     try:
+        if args is None:
+            # Unwinds the stack, so that runs are given back and child processes stopped.
+            signal.signal(signal.SIGTERM, _interrupt)
         code = _run(list(sys.argv[1:] if args is None else args))
         sys.stdout.flush()
         return code
@@ -32,12 +35,16 @@ def main(args: Sequence[str] | None = None) -> int:
     except (OutputClosed, BrokenPipeError):
         # Whoever read the output has left; a later flush must not complain about it.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return PIPE_CLOSED
+        return ExitCode.OUTPUT_CLOSED
     except (click.Abort, KeyboardInterrupt):
         click.echo("reversi: interrupted", err=True)
-        return INTERRUPTED
+        return ExitCode.INTERRUPTED
     except Exception as error:  # noqa: BLE001  # the edge: whatever it is becomes one line and an exit code
         return _explain(error)
+
+
+def _interrupt(number: int, frame: FrameType | None) -> NoReturn:
+    raise KeyboardInterrupt
 
 
 def _run(args: list[str]) -> int:
@@ -59,9 +66,7 @@ def _require_utf8(position: int, arg: str) -> None:
 
 
 def _explain(error: Exception) -> int:
-    from reversi_site.errors import describe, exit_code
-
     if os.environ.get("REVERSI_DEBUG"):
         traceback.print_exception(error)
     click.echo(f"reversi: {describe(error)}", err=True)
-    return int(exit_code(error))
+    return exit_code(error)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import re
 import shlex
 from collections.abc import Callable
@@ -96,7 +97,7 @@ class Json(click.ParamType[Boxed]):
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Boxed:
         """Return the value, boxed, so that `null` differs from an option that was not given."""
         try:
-            return Boxed(json.loads(value, parse_constant=_refuse_constant))
+            return Boxed(json.loads(value, parse_constant=_refuse_constant, parse_float=_finite))
         except (ValueError, RecursionError) as error:
             self.fail(f"is not JSON: {error}", param, ctx)
 
@@ -141,8 +142,13 @@ class Folder(click.ParamType[str]):
         return str(value)
 
 
+def _finite(text: str) -> float:
+    number = float(text)
+    return number if math.isfinite(number) else _refuse_constant(text)
+
+
 def _refuse_constant(name: str) -> NoReturn:
-    raise ValueError(f"{name} is no JSON number")
+    raise ValueError(f"{name} is no JSON number that can be kept")
 
 
 RUN = RunId()

@@ -250,8 +250,9 @@ def test_an_output_that_nobody_reads_any_more_ends_quietly(shell: Shell) -> None
     assert (done.returncode, done.stderr) == (141, b"")
 
 
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_an_interrupted_rollback_says_so_and_gives_the_run_back(
-    sqlite_db: Database, reversi: Reversi, shell: Shell, tmp_path: Path
+    sqlite_db: Database, reversi: Reversi, shell: Shell, tmp_path: Path, number: signal.Signals
 ) -> None:
     open_charges(tmp_path, run_id="r").charge(amount=1, charge_id="ch_1")
     undo = command(tmp_path, "undo.sh", f"touch {tmp_path}/begun; exec sleep 60")
@@ -259,7 +260,7 @@ def test_an_interrupted_rollback_says_so_and_gives_the_run_back(
     process = shell.start("rollback", "r", "--compensator-cmd", undo, DATABASE_URL=sqlite_db.url, **keys)
 
     wait_for(tmp_path / "begun", process)
-    process.send_signal(signal.SIGINT)
+    process.send_signal(number)
     out, err = process.communicate(timeout=30)
 
     assert (process.returncode, out) == (130, "")

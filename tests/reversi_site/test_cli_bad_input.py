@@ -62,6 +62,12 @@ CASES = {
     ),
     "step that is no number": Case(("resolve", "r", "x", "--status", "failed", "--note", "n"), 64, "is not a valid"),
     "since that is no duration": Case(("runs", "list", "--since", "yesterday"), 64, "not a duration"),
+    "since before there was time": Case(("runs", "list", "--since", "99999999d"), 64, "a hundred years"),
+    "infinity in JSON": Case(
+        ("resolve", "r", "0", "--status", "succeeded", "--note", "n", "--result", "[1e999]"),
+        64,
+        "1e999 is no JSON number",
+    ),
     "blank halt reason": Case(("halt", "add", " "), 64, "must not be empty"),
     "halt reason too long": Case(("halt", "add", LONG), 64, "at most 500"),
     "kill switch without a file": Case(("kill-switch", "on"), 64, "name a FILE"),

@@ -1,6 +1,10 @@
 from __future__ import annotations
 
 import json
+import os
+import pty
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -9,7 +13,7 @@ import pytest
 from ledger.queries import get_run
 from tests.databases import Database
 from tests.reversi_site.charges import command, open_charges
-from tests.reversi_site.conftest import Answer
+from tests.reversi_site.conftest import Answer, Shell
 
 Reversi = Callable[..., Answer]
 REFUNDED = """echo '{"refunded": true}'"""
@@ -251,3 +255,34 @@ def test_plan_refuses_steps_that_the_run_does_not_have(
 
     assert (answer.code, answer.out) == (1, "")
     assert "the run has no step" in answer.err
+
+
+@pytest.mark.parametrize("result", ['{"id": "\\ud800"}', '{"id": 123456789012345678901234567890}', "null", '"text"'])
+def test_resolve_takes_whatever_a_call_may_have_answered(
+    sqlite_db: Database, reversi: Reversi, tmp_path: Path, result: str
+) -> None:
+    open_charges(tmp_path, run_id="r").lose(amount=700)
+
+    answer = reversi("resolve", "r", "0", "--status", "succeeded", "--note", "seen", "--result", result)
+
+    assert answer.lines[0] == "step 0 is now succeeded"
+    assert reversi("plan", "r", "--json").code in (0, 2)
+
+
+def test_progress_is_shown_on_a_terminal_and_only_there(sqlite_db: Database, shell: Shell, tmp_path: Path) -> None:
+    open_charges(tmp_path, run_id="r").charge(amount=1, charge_id="ch_1")
+    undo = command(tmp_path, "undo.sh", "cat >/dev/null")
+    terminal, side = pty.openpty()
+
+    done = subprocess.run(
+        [sys.executable, "-m", "reversi_site.cli", "rollback", "r", "--compensator-cmd", undo, "--json"],
+        env=shell.env(DATABASE_URL=sqlite_db.url, REVERSI_DATA=os.environ["REVERSI_DATA"]),
+        stdout=subprocess.PIPE,
+        stderr=side,
+        check=False,
+    )
+    os.close(side)
+
+    with os.fdopen(terminal, "rb", buffering=0) as screen:
+        assert screen.read(1000).startswith(b"[1/1] step 0  stripe.create_charge  compensated")
+    assert json.loads(done.stdout)["compensated"] == [0]

@@ -64,6 +64,18 @@ def test_demo_uses_nothing_that_the_caller_configured(shell: Shell) -> None:
     assert shell.run("demo", **caller).returncode == 0
 
 
+def test_a_demo_that_is_told_to_stop_stops_its_worker(shell: Shell) -> None:
+    process = shell.start("demo")
+    while not list(shell.folder.glob("reversi-data/demo-*/worker.log")):
+        assert process.poll() is None
+
+    process.terminate()
+    _, err = process.communicate(timeout=60)
+
+    assert (process.returncode, err.strip()) == (130, "reversi: interrupted")
+    assert not _still_there(shell.folder)
+
+
 def test_demo_in_a_place_that_cannot_be_written_says_so(shell: Shell) -> None:
     (shell.folder / "taken").write_text("mine")
 

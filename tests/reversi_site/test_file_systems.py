@@ -11,7 +11,7 @@ MOUNTS = [
     "30 22 0:40 / /srv rw,relatime shared:2 - nfs4 files:/export rw,vers=4.2",
     "31 30 8:2 / /srv/local rw,relatime - xfs /dev/sdb1 rw",
     "32 22 0:41 / /mnt/my\\040share rw - cifs //host/share rw",
-    "33 22 0:42 / /home/remote rw - fuse.sshfs me@host: rw",
+    "33 22 0:42 / /mnt/remote rw - fuse.sshfs me@host: rw",
     "34 22 0:43 / /twice rw - nfs host:/a rw",
     "35 22 8:3 / /twice rw - ext4 /dev/sdc1 rw",
     "36 22 broken",
@@ -26,7 +26,7 @@ MOUNTS = [
         ("/srv/local/reversi", "xfs"),
         ("/srvother", "ext4"),
         ("/mnt/my share/data", "cifs"),
-        ("/home/remote/data", "fuse.sshfs"),
+        ("/mnt/remote/data", "fuse.sshfs"),
         ("/twice/data", "ext4"),
     ],
 )

@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import os
-import signal
 from datetime import UTC, datetime
 from pathlib import Path
-from types import FrameType
-from typing import NoReturn
 
 import click
 
@@ -34,7 +31,6 @@ def demo(*, use_database: bool, is_json: bool) -> int:
       reversi demo
       reversi demo --json 2>/dev/null
     """
-    signal.signal(signal.SIGTERM, _interrupt)
     from reversi_site.demo.narrator import Narrator
     from reversi_site.demo.performance import perform
     from reversi_site.demo.stage import enter, set_stage
@@ -55,8 +51,3 @@ def demo(*, use_database: bool, is_json: bool) -> int:
             }
         )
     return 0 if narrator.is_content else 1
-
-
-def _interrupt(number: int, frame: FrameType | None) -> NoReturn:
-    # Unwinds the stack, so that the worker is stopped.
-    raise KeyboardInterrupt

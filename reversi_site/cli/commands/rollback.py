@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -28,6 +29,9 @@ from reversi_site.cli.rollbacks import (
 )
 from reversi_site.identity import local_principal
 
+if TYPE_CHECKING:
+    from rollback.core.options import RollbackOptions
+
 
 @click.command(short_help="Undo a run, here and now.")
 @run_or_last
@@ -52,14 +56,8 @@ def rollback(
     compensator_cmd: str | None,
     reader_cmd: str | None,
     verify_cmd: str | None,
-    retries: int,
-    approve_compensations: bool,
-    steps: tuple[int, ...] | None,
-    to_step: int | None,
-    overwrite: bool,
-    close: bool,
-    digest: str | None,
     is_json: bool,
+    **decided: Any,
 ) -> int:
     """Undo a run's standing steps, newest first, and report how every step then stands.
 
@@ -73,11 +71,9 @@ def rollback(
       reversi rollback run_01J --steps 3,5 --approve-compensations --json
     """
     require_one_run(run, is_last)
-    require_one_selection(steps, to_step)
+    require_one_selection(decided["steps"], decided["to_step"])
     described = described_tools(manifests)
     session.open_store()
-    from rollback.core.backoff import Retrying
-    from rollback.core.options import RollbackOptions
     from rollback.core.text import report_lines
     from rollback.operations.execution import run_foreground
 
@@ -85,14 +81,7 @@ def rollback(
         run_id=session.chosen_run(run, is_last),
         tools=chosen_tools(compensator_cmd, reader_cmd, verify_cmd),
         actor=local_principal(),
-        options=RollbackOptions(
-            retrying=Retrying(attempts=retries),
-            selection=chosen_steps(steps, to_step),
-            approves_compensations=approve_compensations,
-            is_overwrite_allowed=overwrite,
-            closes=close,
-            digest=digest,
-        ),
+        options=_options(**decided),
         on_progress=progress_shower(),
         described=described,
     )
@@ -101,3 +90,26 @@ def rollback(
     else:
         emit_lines(report_lines(report))
     return report_exit(report)
+
+
+def _options(
+    *,
+    retries: int,
+    approve_compensations: bool,
+    steps: tuple[int, ...] | None,
+    to_step: int | None,
+    overwrite: bool,
+    close: bool,
+    digest: str | None,
+) -> RollbackOptions:
+    from rollback.core.backoff import Retrying
+    from rollback.core.options import RollbackOptions
+
+    return RollbackOptions(
+        retrying=Retrying(attempts=retries),
+        selection=chosen_steps(steps, to_step),
+        approves_compensations=approve_compensations,
+        is_overwrite_allowed=overwrite,
+        closes=close,
+        digest=digest,
+    )
