@@ -43,10 +43,23 @@ class RunSteps:
             self.run_id, self.steps, keyed_digest=self.keyed_digest, now=now, selection=selection, can_run=can_run
         )
 
-    def report(self, *, now: datetime, refused: Mapping[int, Refused], selection: Selection | None = None) -> Report:
+    def report(
+        self,
+        *,
+        now: datetime,
+        refused: Mapping[int, Refused] | None = None,
+        selection: Selection | None = None,
+        taken: frozenset[int] = frozenset(),
+    ) -> Report:
         """Report how the steps stand."""
         return build_report(
-            self.run_id, self.steps, keyed_digest=self.keyed_digest, now=now, refused=refused, selection=selection
+            self.run_id,
+            self.steps,
+            keyed_digest=self.keyed_digest,
+            now=now,
+            refused=refused or {},
+            selection=selection,
+            taken=taken,
         )
 
 
@@ -68,7 +81,7 @@ def get_report(*, run_id: str, now: datetime, selection: Selection | None = None
     """Report how a run's steps stand now; raises RunNotFound."""
     with snapshot():
         steps = load_steps(run_id)
-    return steps.report(now=now, refused={}, selection=selection)
+    return steps.report(now=now, selection=selection)
 
 
 def load_steps(run_id: str, *, described: Mapping[str, Manifest] | None = None) -> RunSteps:

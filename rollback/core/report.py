@@ -197,12 +197,17 @@ def build_report(
     now: datetime,
     refused: Mapping[int, Refused],
     selection: Selection | None = None,
+    taken: frozenset[int] = frozenset(),
 ) -> Report:
-    """Report how the steps (given oldest first) stand; `refused` says for which of them nothing was sent, and why."""
+    """Report how the steps (given oldest first) stand.
+
+    `refused` says for which of them nothing was sent, and why; `taken` are the steps that the rollback was planned
+    for, which a report of a selection tells of besides whatever must by now go first.
+    """
     assessed = {step.number: assess(step, keyed_digest=keyed_digest, now=now) for step in steps}
     selected = None
     if selection is not None:
-        selected = select(steps, selection, {number: found.needs_undo for number, found in assessed.items()})
+        selected = select(steps, selection, {number: found.needs_undo for number, found in assessed.items()}, taken)
     wanted = None if selected is None else frozenset(selected.steps)
     blockers, entries = Blockers(), []
     for step in reversed(steps):

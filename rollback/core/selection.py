@@ -70,8 +70,16 @@ def _require_known(numbers: Collection[int], count: int) -> None:
         raise SelectionInvalid(f"the run has no step {unknown[0]}: it has {count}, numbered from 0")
 
 
-def select(steps: Sequence[PlanStep], selection: Selection, needs_undo: Mapping[int, bool]) -> Selected:
-    """Return the chosen steps plus everything that must go first; `steps` are oldest first."""
+def select(
+    steps: Sequence[PlanStep],
+    selection: Selection,
+    needs_undo: Mapping[int, bool],
+    taken: frozenset[int] = frozenset(),
+) -> Selected:
+    """Return the chosen steps plus everything that must go first; `steps` are oldest first.
+
+    `taken` are steps that a rollback already took along, which need not be in the way any more.
+    """
     chosen = choose_steps(selection, len(steps))
-    closed = close_selection(steps, chosen, needs_undo)
+    closed = close_selection(steps, chosen | taken, needs_undo)
     return Selected(selection, tuple(sorted(closed)), tuple(sorted(closed - chosen)))

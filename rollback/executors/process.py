@@ -7,6 +7,7 @@ import os
 import shlex
 import signal
 import subprocess
+import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
@@ -74,9 +75,10 @@ def run_command(argv: Sequence[str], *, stdin: bytes, timeout_ms: int, cwd: str 
         _in_background(complaint.collect, process.stderr),
     ]
     how = _wait(process, timeout_ms)
+    # A grandchild may hold the streams open for ever; what the command itself wrote is here by then.
+    closed_by = time.monotonic() + STREAMS_CLOSE_S
     for thread in threads:
-        # A grandchild may hold the streams open for ever; what the command itself wrote is here by now.
-        thread.join(STREAMS_CLOSE_S)
+        thread.join(max(0.0, closed_by - time.monotonic()))
     code = process.returncode
     return Ended(How.KILLED if how is How.EXITED and code < 0 else how, code, output.data, complaint.last_line)
 

@@ -11,6 +11,7 @@ import random
 import socket
 import time
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 from ledger.core.errors import FenceLost
@@ -31,13 +32,21 @@ from rollback.core.progress import OnProgress, stay_silent
 from rollback.core.report import Refusal, Refused, Report
 from rollback.core.steps import PlanStep
 from rollback.operations.jobs import Claim, claim_job, claim_new, fail, finish, record_lost_fence, renew, require_digest
-from rollback.operations.undoing import Undoing, refuse
+from rollback.operations.undoing import Undoing, leave_in_doubt, refuse
 from rollback.operations.verification import open_read_backs, settle_read_back
 from rollback.operations.work import Chance, Sleep, Work
 from rollback.queries import RunSteps, get_job, load_step, load_steps
 
 Refusals = dict[int, Refused]
-Doing = Callable[[Work], Refusals]
+Doing = Callable[[Work], "Done"]
+
+
+@dataclass(frozen=True, slots=True)
+class Done:
+    """What the report of a job needs besides the steps: what was refused, and what the job was planned for."""
+
+    refused: Mapping[int, Refused] = field(default_factory=dict)
+    taken: frozenset[int] = frozenset()
 
 
 def worker_name() -> str:
@@ -146,8 +155,8 @@ def _report_of(job: JobRecord) -> Report:
 def perform(work: Work, doing: Doing) -> JobRecord:
     """Do a claimed job to its end and give the run back, however it ends."""
     try:
-        refused = doing(work)
-        return finish(work.claim, refused=refused, now=work.clock.now())
+        done = doing(work)
+        return finish(work.claim, refused=done.refused, taken=done.taken, done=work.done, now=work.clock.now())
     except FenceLost:
         record_lost_fence(work.claim, now=work.clock.now())
         raise
@@ -170,16 +179,16 @@ def _load(work: Work) -> RunSteps:
         return load_steps(work.run_id, described=work.described)
 
 
-def _verify(work: Work) -> Refusals:
+def _verify(work: Work) -> Done:
     open_ones = open_read_backs(work, _load(work).steps)
     work.total = len(open_ones)
     for step, verification in open_ones:
         stays_undone = settle_read_back(work, step, verification)
         work.advance(step.number, step.record.tool, "read back" if stays_undone else "not undone after all")
-    return {}
+    return Done()
 
 
-def _roll_back(work: Work) -> Refusals:
+def _roll_back(work: Work) -> Done:
     options, loaded = work.options, _load(work)
     plan = loaded.plan(now=work.clock.now(), selection=options.selection)
     if options.digest is not None and options.digest != plan.digest:
@@ -195,7 +204,7 @@ def _roll_back(work: Work) -> Refusals:
         work.advance(step.number, step.record.tool, "read back")
     for step in reversed(loaded.steps):
         walk.visit(step)
-    return walk.refused
+    return Done(walk.refused, frozenset(actions))
 
 
 class _Walk:
@@ -220,6 +229,8 @@ class _Walk:
             return self._needs_undo(step)
         if action.kind is Kind.SKIP:
             return step.number in self.stand_after_all
+        if action.kind is Kind.UNRESOLVED and step.record.state is StepState.COMPENSATING:
+            leave_in_doubt(self.work, step)
         if action.kind is not Kind.COMPENSATE:
             return True
         word = "deferred" if self.blockers.of(step) else self._undo(step.number, action)

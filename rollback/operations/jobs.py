@@ -159,13 +159,16 @@ def renew(claim: Claim, *, busy_ms: int, done: int | None = None, total: int | N
         hold(claim, busy_ms=busy_ms, done=done, total=total)
 
 
-def finish(claim: Claim, *, refused: Mapping[int, Refused], now: datetime) -> JobRecord:
+def finish(
+    claim: Claim, *, refused: Mapping[int, Refused], taken: frozenset[int] = frozenset(), done: int = 0, now: datetime
+) -> JobRecord:
     """End the job with the report of how the steps stand, and let calls pass again; raises FenceLost."""
     options = claim.job.options
     with durable():
         lock_run(claim.run_id, fence=claim.fence)
+        hold(claim, busy_ms=0, done=done)
         steps = load_steps(claim.run_id)
-        report = steps.report(now=now, refused=refused, selection=options.selection).to_json()
+        report = steps.report(now=now, refused=refused, selection=options.selection, taken=taken).to_json()
         _end(claim, state=JobState.DONE, report=report, error=None, now=now, closes=options.closes)
     return job_record(RollbackJob.objects.get(pk=claim.job.id))
 
@@ -174,7 +177,7 @@ def fail(claim: Claim, *, error: str, now: datetime) -> None:
     """End a job that broke down, and let calls pass again; a step whose undo was under way stays in doubt."""
     with durable():
         lock_run(claim.run_id, fence=claim.fence)
-        report = load_steps(claim.run_id).report(now=now, refused={}).to_json()
+        report = load_steps(claim.run_id).report(now=now).to_json()
         _end(claim, state=JobState.FAILED, report=report, error=error, now=now, closes=False)
 
 

@@ -56,7 +56,7 @@ def _recover(job_id: str, now: datetime) -> bool:
 
 def _abandon(row: RollbackJob, now: datetime) -> None:
     why = "its process died" if row.is_foreground else "no worker could finish it"
-    report = load_steps(row.run_id).report(now=now, refused={}).to_json()
+    report = load_steps(row.run_id).report(now=now).to_json()
     RollbackJob.objects.filter(pk=row.pk).update(state=JobState.FAILED, ended_at=now, error=why, report=report)
     fence = take_run(run_id=row.run_id, actor=row.requested_by, now=now)
     release_run(run_id=row.run_id, fence=fence, actor=row.requested_by, now=now, closes=False, report=report)

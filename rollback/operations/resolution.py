@@ -27,7 +27,7 @@ from rollback.core.progress import stay_silent
 from rollback.core.steps import PlanStep
 from rollback.core.undo import undo_that_was_used
 from rollback.models import Attempt
-from rollback.operations.execution import Refusals, perform, worker_name
+from rollback.operations.execution import Done, perform, worker_name
 from rollback.operations.jobs import claim_new
 from rollback.operations.reading import Matched, Mismatched, read_back
 from rollback.operations.work import Sleep, Work
@@ -123,7 +123,7 @@ def _why_not_by_hand(step: PlanStep, now: datetime, keyed_digest: KeyedDigest) -
             return f"its call is {state.value}; resolve it succeeded or failed first"
 
 
-def _record_by_hand(work: Work, number: int, note: str) -> Refusals:
+def _record_by_hand(work: Work, number: int, note: str) -> Done:
     now = work.clock.now()
     step = _require_may_be_by_hand(work.run_id, number, now)
     read_back_state, data = _look(work, step)
@@ -137,7 +137,7 @@ def _record_by_hand(work: Work, number: int, note: str) -> Refusals:
             actor=work.claim.actor,
             now=now,
         )
-    return {}
+    return Done()
 
 
 def _look(work: Work, step: PlanStep) -> tuple[ReadBack, dict[str, str]]:

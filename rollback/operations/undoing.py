@@ -329,6 +329,20 @@ def refuse(work: Work, step: PlanStep, refused: Refused) -> Refused:
     return refused
 
 
+def leave_in_doubt(work: Work, step: PlanStep) -> None:
+    """Mark an undo that was begun, and that nothing can tell about, for an operator to decide (D23)."""
+    with durable():
+        fail_compensation(
+            run=lock_for_executor(run_id=work.run_id, fence=work.claim.fence),
+            number=step.number,
+            error=f"{OUTCOME_UNKNOWN}: {_STUCK[Doubt.LOST]}",
+            is_outcome_unknown=True,
+            data={},
+            actor=work.claim.actor,
+            now=work.clock.now(),
+        )
+
+
 def _verification_failed(step: PlanStep, tool: str, mismatch: str) -> EventDraft:
     return EventDraft(
         "verification_failed", step.number, {"tool": tool, "mismatch": make_visible(mismatch, limit=ERROR)}

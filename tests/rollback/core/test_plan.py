@@ -163,7 +163,8 @@ def test_an_empty_run_is_fully_reversible() -> None:
     ids=["irreversible", "unmanifested", "unresolved", "undone first", "failed", "undone", "idempotent", "read"],
 )
 def test_a_step_waits_for_what_was_built_on_it(link: str, manifest: Any, state: StepState, kind: str) -> None:
-    later = make_step(number=1, manifest=manifest, state=state, **{link: (0,)})
+    links: dict[str, Any] = {link: (0,)}
+    later = make_step(number=1, manifest=manifest, state=state, **links)
 
     plan = plan_of(make_step(manifest=ORDER), later)
 

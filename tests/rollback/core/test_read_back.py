@@ -14,7 +14,8 @@ from tests.rollback.factories import make_handle, undoable
 def expect(expected: dict[str, Any], *, values: dict[str, Any] | None = None, redact: str | None = None) -> Expectation:
     verification = {"tool": "shop.get", "arguments": {"id": "$result.id"}, "expect": expected}
     undo = undoable(undo={"verification": verification}).undo
-    assert undo is not None and undo.verification is not None
+    assert undo is not None
+    assert undo.verification is not None
     hidden: tuple[Reference, ...] = () if redact is None else (parse_reference(redact, spelling=Spelling.FLAT),)
     found = expectation_of(undo.verification, make_handle(values={"$result.id": "o1", **(values or {})}), hidden)
     assert isinstance(found, Expectation)
@@ -69,7 +70,8 @@ def test_a_read_back_that_cannot_be_filled_says_so(missing: str) -> None:
     undo = undoable(
         undo={"verification": {"tool": "shop.get", "arguments": {"id": "$result.id"}, "expect": expected}}
     ).undo
-    assert undo is not None and undo.verification is not None
+    assert undo is not None
+    assert undo.verification is not None
 
     found = expectation_of(undo.verification, make_handle(values=values), ())
 

@@ -16,7 +16,10 @@ ORDER = undoable(effect="compensable", undo={"residue": ["a line on the statemen
 TAG = make_manifest(tool="shop.tag")
 MAIL = make_manifest(tool="shop.mail", effect="irreversible")
 UNDONE = make_attempt(outcome=AttemptOutcome.SUCCEEDED)
-FAILED = {"state": StepState.COMPENSATION_FAILED, "attempts": [make_attempt(outcome=AttemptOutcome.FAILED)]}
+FAILED: dict[str, Any] = {
+    "state": StepState.COMPENSATION_FAILED,
+    "attempts": [make_attempt(outcome=AttemptOutcome.FAILED)],
+}
 
 
 @pytest.mark.parametrize(
@@ -140,6 +143,7 @@ def test_a_selection_is_reported_alone_with_what_must_by_then_go_first() -> None
     done = report_of(*steps, selection=Selection(steps=(0,)))
     left = report_of(*steps, selection=Selection(steps=(2,)))
 
+    assert [entry.step for entry in done.entries] == [0]
     assert done.is_complete
     assert [entry.step for entry in left.entries] == [3, 2]
     assert left.to_json()["selection"]["added"] == [3]

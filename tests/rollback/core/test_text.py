@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import timedelta
+from typing import Any
 
 from ledger.core.statuses import ReadBack, StepState
 from rollback.core.report import Refusal, Refused
@@ -98,7 +99,7 @@ def test_plan_lines_of_nothing() -> None:
 
 
 def test_report_lines_of_a_complete_rollback() -> None:
-    undone = {"state": StepState.COMPENSATED, "attempts": [UNDONE]}
+    undone: dict[str, Any] = {"state": StepState.COMPENSATED, "attempts": [UNDONE]}
     steps = [
         make_step(manifest=CHARGE, **undone),
         make_step(number=1, manifest=TAG),

@@ -1,0 +1,325 @@
+"""One executor per run: leases, fences, and what happens to those who come too late (D23)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from threading import Thread
+from typing import Any
+
+import pytest
+from django.db import IntegrityError, connections, transaction
+from django_q.models import OrmQ
+
+from approvals.core.errors import CallBlocked
+from ledger.core.errors import FenceLost, RunNotFound
+from ledger.core.statuses import StepState
+from ledger.queries import get_run
+from reversi_site.kit.clock import database_now_ms
+from rollback.core.errors import JobNotFound, PlanStale, RollbackRunning
+from rollback.core.jobs import JobKind, JobState
+from rollback.core.options import RollbackOptions
+from rollback.models import RollbackJob
+from rollback.operations.execution import execute_job, run_foreground
+from rollback.operations.jobs import claim_job, start_rollback, start_verification
+from rollback.operations.resolution import resolve
+from rollback.queries import find_live_job, get_job, get_last_job, get_plan
+from tests.databases import Database
+from tests.rollback.downstream import Downstream
+from tests.rollback.journal import (
+    OPERATOR,
+    RUN,
+    START,
+    Naps,
+    Ticking,
+    kinds,
+    lose_call,
+    make_run,
+    order,
+    roll_back,
+    shop,
+    state_of,
+)
+
+pytestmark = pytest.mark.usefixtures("db")
+
+
+def start(**options: Any) -> str:
+    return start_rollback(run_id=RUN, actor=OPERATOR, now=START, options=RollbackOptions(**options)).id
+
+
+def execute(job_id: str, downstream: Downstream) -> Any:
+    return execute_job(job_id=job_id, tools=downstream.tools, clock=Ticking(), sleep=Naps())
+
+
+def prepare(count: int = 1, **fields: Any) -> Downstream:
+    downstream = Downstream()
+    make_run()
+    order(downstream=downstream, snapshot=shop(**fields), count=count)
+    return downstream
+
+
+def test_a_started_rollback_waits_in_the_queue_with_its_task() -> None:
+    prepare()
+
+    job = get_job(start())
+
+    assert (job.kind, job.state, job.requested_by) == (JobKind.ROLLBACK, JobState.QUEUED, OPERATOR)
+    assert OrmQ.objects.count() == 1
+    assert job.to_json() == {
+        "job": job.id,
+        "run_id": RUN,
+        "kind": "rollback",
+        "state": "queued",
+        "progress": {"done": 0, "total": 0},
+        "report": None,
+        "error": None,
+    }
+
+
+def test_a_queued_job_is_done_by_a_worker() -> None:
+    downstream = prepare(count=2)
+    job_id = start()
+
+    job = execute(job_id, downstream)
+
+    assert (job.state, job.done, job.total) == (JobState.DONE, 2, 2)
+    assert job.report is not None
+    assert job.report["complete"]
+    assert get_last_job(RUN) == job
+
+
+def test_a_job_that_is_delivered_twice_is_done_once() -> None:
+    downstream = prepare()
+    job_id = start()
+    first = execute(job_id, downstream)
+
+    second = execute(job_id, downstream)
+
+    assert second == first
+    assert len(downstream.requests) == 1
+
+
+def test_a_run_has_one_live_job() -> None:
+    prepare()
+    job_id = start()
+
+    with pytest.raises(RollbackRunning, match=job_id) as refused:
+        start()
+
+    assert refused.value.job_id == job_id
+    assert find_live_job(RUN) == get_job(job_id)
+
+
+def test_the_database_itself_refuses_a_second_live_job() -> None:
+    prepare()
+    row = RollbackJob.objects.get(pk=start())
+    row.pk = "job_other"
+
+    with pytest.raises(IntegrityError), transaction.atomic():
+        row.save(force_insert=True)
+
+
+def test_a_foreground_rollback_takes_over_from_a_job_that_only_waits() -> None:
+    downstream = prepare()
+    job_id = start()
+
+    report = roll_back(downstream=downstream)
+    late = execute(job_id, downstream)
+
+    assert report.is_complete
+    assert (late.state, len(downstream.requests)) == (JobState.FAILED, 1)
+    assert (late.error or "").startswith("taken over by job_")
+
+
+def test_a_running_job_keeps_every_other_off() -> None:
+    downstream = prepare()
+    claim_job(job_id=start(), worker="w", now=START)
+
+    with pytest.raises(RollbackRunning):
+        roll_back(downstream=downstream)
+    with pytest.raises(RollbackRunning):
+        start()
+
+    assert downstream.requests == []
+
+
+def test_two_rollbacks_at_once_undo_once_and_tell_the_other(db: Database) -> None:
+    downstream = prepare(count=3)
+    outcomes: list[str] = []
+
+    def run() -> None:
+        try:
+            roll_back(downstream=downstream)
+            outcomes.append("done")
+        except RollbackRunning:
+            outcomes.append("told")
+        finally:
+            connections.close_all()
+
+    threads = [Thread(target=run) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+    assert set(outcomes) <= {"done", "told"}
+    assert "done" in outcomes
+    assert downstream.undone == {"o0": 1, "o1": 1, "o2": 1}
+
+
+def test_an_expired_job_is_taken_over(abandon: Callable[[], None]) -> None:
+    downstream = prepare()
+    claim_job(job_id=start(), worker="dead", now=START)
+    abandon()
+
+    report = roll_back(downstream=downstream)
+
+    assert report.is_complete
+    assert RollbackJob.objects.filter(state=JobState.FAILED).count() == 1
+
+
+def test_an_executor_that_lost_its_fence_writes_and_sends_nothing(abandon: Callable[[], None]) -> None:
+    class Slow(Downstream):
+        """Its first undo takes so long that another executor takes the run over meanwhile."""
+
+        def compensate(self, call: Any) -> Any:
+            answer = super().compensate(call)
+            if len(self.requests) == 1:
+                abandon()
+                quick.state = self.state
+                reports.append(roll_back(downstream=quick))
+            return answer
+
+    reports: list[Any] = []
+    quick = Downstream()
+    slow = Slow()
+    make_run()
+    order(downstream=slow, snapshot=shop(cancel={"effect": "idempotent"}), count=2)
+    job_id = start()
+
+    job = execute(job_id, slow)
+
+    assert reports[0].is_complete
+    assert len(slow.requests) == 1
+    assert (job.state, job.report) == (JobState.FAILED, None)
+    assert kinds().count("compensated") == 2
+    assert kinds().count("rollback_finished") == 1
+
+
+def test_a_foreground_rollback_that_lost_its_fence_says_so(abandon: Callable[[], None]) -> None:
+    class Slow(Downstream):
+        def compensate(self, call: Any) -> Any:
+            answer = super().compensate(call)
+            abandon()
+            roll_back(downstream=Downstream(state=self.state))
+            return answer
+
+    slow = Slow()
+    make_run()
+    order(downstream=slow, snapshot=shop(cancel={"effect": "idempotent"}))
+
+    with pytest.raises(FenceLost):
+        roll_back(downstream=slow)
+
+
+def test_the_lease_covers_the_call_it_is_renewed_for() -> None:
+    class Watching(Downstream):
+        def compensate(self, call: Any) -> Any:
+            row = RollbackJob.objects.get(state=JobState.RUNNING)
+            before.append((row.lease_until_ms, call.timeout_ms))
+            return super().compensate(call)
+
+    before: list[Any] = []
+    downstream = Watching()
+    make_run()
+    order(downstream=downstream, snapshot=shop(timeout_ms="10m"))
+
+    roll_back(downstream=downstream)
+
+    lease_until_ms, timeout_ms = before[0]
+    assert timeout_ms == 600_000
+    assert lease_until_ms > database_now_ms() + timeout_ms
+
+
+def test_new_calls_are_blocked_while_a_rollback_works() -> None:
+    class Calling(Downstream):
+        def compensate(self, call: Any) -> Any:
+            try:
+                order(downstream=self, snapshot=snapshot)
+            except CallBlocked as blocked:
+                codes.extend(violation.code.value for violation in blocked.violations)
+            return super().compensate(call)
+
+    codes: list[str] = []
+    downstream, snapshot = Calling(), shop()
+    make_run()
+    order(downstream=downstream, snapshot=snapshot)
+
+    roll_back(downstream=downstream)
+
+    assert codes == ["run_rolling_back"]
+
+
+def test_a_stale_plan_is_refused_when_it_is_queued() -> None:
+    prepare()
+
+    with pytest.raises(PlanStale):
+        start(digest="0" * 64)
+
+    assert find_live_job(RUN) is None
+
+
+def test_a_plan_that_went_stale_in_the_queue_is_not_executed() -> None:
+    downstream = prepare()
+    job_id = start(digest=get_plan(run_id=RUN, now=START).digest)
+    order(downstream=downstream, snapshot=shop())
+
+    with pytest.raises(PlanStale):
+        execute(job_id, downstream)
+
+    job = get_job(job_id)
+    assert (job.state, downstream.requests, get_run(RUN).is_rolling_back) == (JobState.FAILED, [], False)
+
+
+def test_a_verification_is_queued_and_done() -> None:
+    downstream = prepare(is_read_back=True)
+    downstream.is_readable = False
+    roll_back(downstream=downstream)
+    downstream.is_readable = True
+    job = start_verification(run_id=RUN, actor=OPERATOR, now=START)
+
+    done = execute(job.id, downstream)
+
+    assert (done.kind, done.report is not None and done.report["complete"]) == (JobKind.VERIFY, True)
+
+
+def test_what_does_not_exist_is_not_found() -> None:
+    with pytest.raises(JobNotFound):
+        get_job("job_none")
+    with pytest.raises(RunNotFound):
+        get_last_job("run_none")
+    with pytest.raises(RunNotFound):
+        run_foreground(run_id="run_none", tools=Downstream().tools, actor=OPERATOR)
+    make_run()
+    with pytest.raises(JobNotFound):
+        get_last_job(RUN)
+
+
+def test_a_settled_step_is_reported_and_not_undone() -> None:
+    class Settling(Downstream):
+        def compensate(self, call: Any) -> Any:
+            resolve(
+                run_id=RUN, number=lost, status="succeeded", note="it is there", actor=OPERATOR, result={"id": "o1"}
+            )
+            return super().compensate(call)
+
+    downstream, snapshot = Settling(), shop()
+    make_run()
+    order(downstream=downstream, snapshot=snapshot)
+    lost = lose_call(snapshot=snapshot)
+
+    data = roll_back(downstream=downstream).to_json()
+
+    assert (data["compensated"], data["unresolved"], data["complete"]) == ([0], [lost], False)
+    assert next(entry["reason"] for entry in data["steps"]) == "settled during the rollback"
+    assert state_of(lost) is StepState.SUCCEEDED
