@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import shlex
+import shutil
+import sys
 from dataclasses import dataclass
+from pathlib import Path
 
 from reversi_site.demo.narrator import Narrator
 from reversi_site.demo.stage import Stage
@@ -36,7 +39,7 @@ def perform(stage: Stage, narrator: Narrator) -> Runs:
 def _close(stage: Stage, narrator: Narrator, runs: Runs) -> None:
     met = sum(each.is_met for each in narrator.expectations)
     narrator.title("What to open next")
-    reversi = f"reversi --data {shlex.quote(str(stage.store))}"
+    reversi = f"{_command()} --data {shlex.quote(str(stage.store))}"
     narrator.show(
         [
             f"{reversi} runs list",
@@ -50,3 +53,11 @@ def _close(stage: Stage, narrator: Narrator, runs: Runs) -> None:
         "them. Nothing keeps running; the folder can be deleted."
     )
     narrator.emit(["", f"{met} of {len(narrator.expectations)} expectations hold."])
+
+
+def _command() -> str:
+    """Return what a person can type to get at `reversi`, which may not be on the path."""
+    if shutil.which("reversi"):
+        return "reversi"
+    script = Path(sys.argv[0])
+    return shlex.quote(str(script)) if script.name == "reversi" else f"{sys.executable} -m reversi_site.cli"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import subprocess
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -27,6 +28,11 @@ def test_demo_does_its_job_and_leaves_nothing_running(shell: Shell) -> None:
     assert lines.count("    rollback INCOMPLETE") == 1
     assert sum(line.startswith("  [ok] ") for line in lines) == int(lines[-1].split()[0])
     assert not _still_there(shell.folder)
+    commands = [line.split() for line in lines if line.endswith("runs list")]
+    assert len(commands) == 1
+    assert (
+        subprocess.run(commands[0], env=shell.env(), cwd=shell.folder, capture_output=True, check=False).returncode == 0
+    )
 
 
 def test_what_the_demo_says_to_open_next_can_be_opened(shell: Shell) -> None:
