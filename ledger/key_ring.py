@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+
 from django.conf import settings
 
 from ledger.core.sealing import KeyRing
@@ -9,4 +11,10 @@ from ledger.core.sealing import KeyRing
 
 def key_ring() -> KeyRing:
     """Return the ring; its current key seals, every key in it opens."""
-    return KeyRing(settings.REVERSI_LEDGER_KEYS)
+    return _derived(tuple(settings.REVERSI_LEDGER_KEYS.items()))
+
+
+@functools.lru_cache(maxsize=4)
+def _derived(keys: tuple[tuple[str, bytes], ...]) -> KeyRing:
+    # Every use derives four keys from each of the ring's, which costs more than the sealing itself.
+    return KeyRing(dict(keys))

@@ -100,8 +100,6 @@ class Step(models.Model):
     is_contract_rejected = models.BooleanField(default=False)
     intended_at = models.DateTimeField()
     settled_at = models.DateTimeField(null=True, blank=True)
-    # The event whose data carries the digest of the handle that binds.
-    handle_event = models.BigIntegerField(null=True, blank=True)
 
     class Meta:
         constraints: ClassVar = [

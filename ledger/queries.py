@@ -8,15 +8,14 @@ import json
 from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime
 from fnmatch import fnmatchcase
-from typing import Any
 
-from django.db.models import Exists, OuterRef, Q
+from django.db.models import Exists, OuterRef, Q, QuerySet
 
 from ledger.core import chain
 from ledger.core.errors import RunNotFound, StepNotFound
 from ledger.core.handles import Handle, HandleLost
 from ledger.core.sealing import Binding, KeyRing, SealedHandle
-from ledger.core.statuses import STANDING, Mode, ReadBack, RunState, SettledBy, StepState
+from ledger.core.statuses import HANDLE_EVENTS, STANDING, Mode, ReadBack, RunState, SettledBy, StepState
 from ledger.core.values import EventRecord, RunRecord, StepRecord
 from ledger.key_ring import key_ring
 from ledger.models import Event, EventData, GovernanceEvent, GovernanceHead, Run, RunSalt, Step
@@ -85,7 +84,7 @@ def list_run_ids() -> Iterator[str]:
 
 def get_step(run_id: str, number: int) -> StepRecord:
     """Return one step with its handle; raises StepNotFound."""
-    found = _records(Step.objects.filter(run_id=run_id, number=number))
+    found = _records(Step.objects.filter(run_id=run_id, number=number), run_id, number)
     if not found:
         raise StepNotFound(run_id, number)
     return found[0]
@@ -93,22 +92,25 @@ def get_step(run_id: str, number: int) -> StepRecord:
 
 def list_steps(run_id: str) -> Sequence[StepRecord]:
     """Return the run's steps oldest first, handles opened: two queries whatever the length."""
-    return _records(Step.objects.filter(run_id=run_id).order_by("number"))
+    return _records(Step.objects.filter(run_id=run_id).order_by("number"), run_id)
 
 
-def _records(rows: Any) -> list[StepRecord]:
+def _records(rows: QuerySet[Step], run_id: str, number: int | None = None) -> list[StepRecord]:
     ring = key_ring()
-    digests = _handle_digests(rows)
-    return [
-        step_record(row, _open(row, digests.get(row.handle_event), ring))
-        for row in rows.select_related("sealed_handle")
-    ]
+    digests = _handle_digests(run_id, number)
+    return [step_record(row, _open(row, digests.get(row.number), ring)) for row in rows.select_related("sealed_handle")]
 
 
-def _handle_digests(rows: Any) -> dict[int, str | None]:
-    events = rows.order_by().values("handle_event")
-    found = EventData.objects.filter(event_id__in=events).values_list("event_id", "data")
-    return {event_id: json.loads(bytes(data)).get("handle_digest") for event_id, data in found}
+def _handle_digests(run_id: str, number: int | None) -> dict[int, str]:
+    """Return the digest of the handle that binds each step: the one in the latest event that carries one (D14)."""
+    data = EventData.objects.filter(event__run_id=run_id, event__kind__in=HANDLE_EVENTS)
+    of_steps = data.filter(event__step__isnull=False) if number is None else data.filter(event__step=number)
+    digests: dict[int, str] = {}
+    for step, body in of_steps.order_by("event__seq").values_list("event__step", "data"):
+        digest = json.loads(bytes(body)).get("handle_digest")
+        if step is not None and digest is not None:
+            digests[step] = digest
+    return digests
 
 
 def _open(row: Step, digest: str | None, ring: KeyRing) -> Handle | HandleLost:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any
+from typing import Any, assert_never
 
 from reversi_sdk.references import MapValue, Reference
 
@@ -21,6 +21,21 @@ class Effect(StrEnum):
     REVERSIBLE = "reversible"
     COMPENSABLE = "compensable"
     IRREVERSIBLE = "irreversible"
+
+    @property
+    def label(self) -> str:
+        """The words for it wherever a person reads them (D2); an idempotent tool's effect stays."""
+        match self:
+            case Effect.READ_ONLY:
+                return "read"
+            case Effect.REVERSIBLE:
+                return "write, can be undone"
+            case Effect.COMPENSABLE:
+                return "write, can be compensated (not undone)"
+            case Effect.IDEMPOTENT | Effect.IRREVERSIBLE:
+                return "write, cannot be undone"
+            case _:
+                assert_never(self)
 
 
 class ManifestStatus(StrEnum):

@@ -86,6 +86,8 @@ def _with_environment(values: Mapping[str, Any], path: Path | None, environ: Map
         if reader is None:
             raise ConfigurationInvalid(f"{path}: {_unknown(key)}")
         settings[key] = reader(f"{path}: {key}", value, folder)
+    for name in sorted(_LATER_VARIABLES & environ.keys()):
+        raise ConfigurationInvalid(f"{name}: this version does not have it yet; unset it")
     overrides = {
         "kill_switch_file": environ.get("REVERSI_KILL_FILE"),
         "compensator_cmd": environ.get("REVERSI_COMPENSATOR_CMD"),
@@ -158,6 +160,8 @@ _READERS: Mapping[str, Callable[[str, Any, Path], Any]] = {
     "upstreams": _upstreams,
     "redaction": _texts,
 }
+# Whoever sets it believes that manifests are checked against the key.
+_LATER_VARIABLES = frozenset({"REVERSI_MANIFEST_PUBLIC_KEY"})
 _LATER = frozenset(
     {"manifest_public_key", "egress", "policy", "mode", "notifications", "require_four_eyes", "retention_days"}
 )

@@ -12,10 +12,11 @@ from reversi_site.configuration import load_configuration, load_worker_count
 from reversi_site.database_url import database_settings
 from reversi_site.secret_files import load_or_create, new_key_ring, new_text_key, parse_key_ring, prepare_folder
 
+# Read before anything is made: a mistake in it leaves nothing behind.
+CONFIGURATION = load_configuration(os.environ, Path())
+
 DATA = Path(os.environ.get("REVERSI_DATA") or "reversi-data")
 prepare_folder(DATA)
-
-CONFIGURATION = load_configuration(os.environ, Path())
 
 DEBUG = False
 ALLOWED_HOSTS: list[str] = []

@@ -2,7 +2,7 @@
 
 All violations are collected, so that a caller learns of all at once. In enforce mode any of them blocks; in observe
 mode they are recorded and the call goes on, except under a halt and during a rollback. Approval is asked only of a
-call that nothing else speaks against, and never in observe mode.
+call that nothing else speaks against, and never in observe mode, where a note says that one would have been.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ def admit(situation: Situation) -> Admission:
     if not violations and mode is Mode.ENFORCE and needs_approval(situation.manifest):
         violations = (Violation(Code.APPROVAL_REQUIRED, "approval required"),)
     required = tuple(sorted((situation.successes or {}).values()))
-    return Admission(violations, blocking(violations, mode), _notes(situation.manifest), required)
+    return Admission(violations, blocking(violations, mode), tuple(_notes(situation.manifest, mode)), required)
 
 
 def blocking(violations: Sequence[Violation], mode: Mode) -> tuple[Violation, ...]:
@@ -117,10 +117,11 @@ def _duplicate(run_id: str, holder: str, number: int) -> str:
     return f"duplicate of step {number}" + ("" if holder == run_id else f" of run {holder}")
 
 
-def _notes(manifest: Manifest | None) -> tuple[str, ...]:
-    if manifest is None or manifest.status is not ManifestStatus.DEPRECATED:
-        return ()
-    return ("manifest deprecated" + (f"; use {manifest.replaced_by}" if manifest.replaced_by else ""),)
+def _notes(manifest: Manifest | None, mode: Mode) -> Iterator[str]:
+    if manifest is not None and manifest.status is ManifestStatus.DEPRECATED:
+        yield "manifest deprecated" + (f"; use {manifest.replaced_by}" if manifest.replaced_by else "")
+    if mode is Mode.OBSERVE and needs_approval(enforced(manifest)):
+        yield "approval required; not asked in observe mode"
 
 
 def grants(scope: Sequence[str], permission: str) -> bool:

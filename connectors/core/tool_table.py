@@ -17,5 +17,5 @@ def tool_table(connector: Connector | ConnectorSpec) -> str:
 def _cells(tool: Tool) -> tuple[str, ...]:
     undone_by = f"`{tool.undo.tool}`" if tool.undo else "only used to undo" if tool.is_compensation_only else ""
     residue = "; ".join(tool.undo.residue) if tool.undo else ""
-    cells = (f"`{tool.name}`", tool.effect.value, f"`{tool.permission}`", undone_by, residue)
+    cells = (f"`{tool.name}`", f"{tool.effect.value}: {tool.effect.label}", f"`{tool.permission}`", undone_by, residue)
     return tuple(cell.replace("|", r"\|") for cell in cells)

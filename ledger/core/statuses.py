@@ -109,6 +109,10 @@ RULES: Mapping[Move, Rule] = {
 }
 
 
+# The events that may write an undo handle; the latest that carries its digest binds (D14).
+HANDLE_EVENTS = frozenset({"intended", "succeeded", "failed", "uncertain", "resolved_succeeded"})
+
+
 def may_move(state: StepState, move: Move) -> bool:
     """Tell whether a step in `state` may make `move`."""
     return state in RULES[move].sources

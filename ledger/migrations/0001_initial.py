@@ -89,7 +89,6 @@ class Migration(migrations.Migration):
                 ("is_contract_rejected", models.BooleanField(default=False)),
                 ("intended_at", models.DateTimeField()),
                 ("settled_at", models.DateTimeField(blank=True, null=True)),
-                ("handle_event", models.BigIntegerField(blank=True, null=True)),
             ],
         ),
         migrations.CreateModel(

@@ -18,7 +18,7 @@ from ledger.core import chain
 from ledger.core.errors import FenceLost, IllegalTransition, RunNotFound, StepNotFound
 from ledger.core.handles import Handle
 from ledger.core.sealing import NONCE_BYTES, Binding, SealedHandle
-from ledger.core.statuses import RULES, Move, StepState
+from ledger.core.statuses import HANDLE_EVENTS, RULES, Move, StepState
 from ledger.core.values import EventDraft
 from ledger.key_ring import key_ring
 from ledger.models import Event, EventData, Run, Step, UndoHandle
@@ -61,7 +61,7 @@ def lock_run(run_id: str, *, fence: int | None = None) -> LockedRun:
     return LockedRun(row, bytes(salt.salt) if salt is not None else b"")
 
 
-def append(run: LockedRun, drafts: Sequence[EventDraft], *, actor: str, now: datetime) -> list[Event]:
+def append(run: LockedRun, drafts: Sequence[EventDraft], *, actor: str, now: datetime) -> None:
     """Append events to the chain and move its head; the caller saves nothing itself."""
     row, at = run.row, chain.timestamp(now)
     events, payloads = [], []
@@ -86,7 +86,6 @@ def append(run: LockedRun, drafts: Sequence[EventDraft], *, actor: str, now: dat
     )
     row.active_at = now
     row.save(update_fields=_HEAD_COLUMNS)
-    return events
 
 
 def _columns(fields: Mapping[str, Any]) -> dict[str, Any]:
@@ -124,10 +123,10 @@ def move_step(
         raise IllegalTransition(run.row.id, step.number, move, step.state)
     body = {**(data or {}), **_handle_digest(handle)}
     drafts = [EventDraft(rule.event, step.number, body), *extra]
-    event = append(run, drafts, actor=actor, now=now)[0]
+    append(run, drafts, actor=actor, now=now)
     columns = {"state": rule.target.value, **(changes or {})}
     if handle is not None:
-        columns["handle_event"] = event.pk
+        _require_handle_event(rule.event)
         _replace_handle(run, step, handle)
     moved = Step.objects.filter(pk=step.pk, state=step.state).update(**columns)
     if moved != 1:
@@ -142,7 +141,7 @@ def insert_step(
 ) -> Step:
     """Insert a step with its handle and its `intended` event; IntegrityError when its call key is held."""
     draft = EventDraft("intended", step.number, {**data, **_handle_digest(handle)})
-    step.handle_event = append(run, [draft], actor=actor, now=now)[0].pk
+    append(run, [draft], actor=actor, now=now)
     step.save(force_insert=True)
     UndoHandle(step=step, **_sealed_columns(run, step, handle)).save(force_insert=True)
     return step
@@ -150,6 +149,12 @@ def insert_step(
 
 def _handle_digest(handle: Handle | None) -> dict[str, str]:
     return {} if handle is None else {"handle_digest": key_ring().digest(handle)}
+
+
+def _require_handle_event(kind: str) -> None:
+    # A handle whose digest no reader looks for would be lost.
+    if kind not in HANDLE_EVENTS:
+        raise ValueError(f"an event {kind} cannot carry an undo handle")
 
 
 def _replace_handle(run: LockedRun, step: Step, handle: Handle) -> None:

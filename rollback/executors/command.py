@@ -8,6 +8,7 @@ gets `{"tool", "arguments"}` and prints the tool's answer as JSON.
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, assert_never
@@ -16,6 +17,7 @@ from rollback.core.ports import Answer, ReadFailed, ToolExecutor, UndoAnswer, Un
 from rollback.executors.process import MOST_OUTPUT, Ended, How, run_command, split_command
 
 EXIT_UNKNOWN = 75
+SHORTEST_CHECK_MS = 1_000
 
 __all__ = ["EXIT_UNKNOWN", "CheckingExecutor", "CommandExecutor", "CommandReader", "split_command"]
 
@@ -69,10 +71,14 @@ class CheckingExecutor:
 
     def compensate(self, call: UndoCall) -> UndoAnswer:
         """Send the call, then let the command look."""
+        begun = time.monotonic()
         answer = self.executor.compensate(call)
         if not isinstance(answer, Undone):
             return answer
-        ended = run_command(self.argv, stdin=_json(call.to_json()), timeout_ms=call.timeout_ms, cwd=self.cwd)
+        # Both share the call's time: the lease under which they run covers no more.
+        spent_ms = round((time.monotonic() - begun) * 1000)
+        left_ms = max(SHORTEST_CHECK_MS, call.timeout_ms - spent_ms)
+        ended = run_command(self.argv, stdin=_json(call.to_json()), timeout_ms=left_ms, cwd=self.cwd)
         if ended.how is How.EXITED and ended.code == 0:
             return answer
         error = f"the undo was answered, but its check failed: {_words(ended)}"

@@ -10,11 +10,13 @@ from collections.abc import Mapping
 from typing import Any
 
 from connectors.core.connector import Connector
+from connectors.core.fields import FieldKind
 from connectors.core.tool import CallContext
 from reversi_sdk.errors import EffectUncertainError, ToolError
 from rollback.core.ports import Answer, ReadFailed, UndoAnswer, UndoCall, UndoFailed, Undone, UndoUnknown
 
 KEY_INPUT = "idempotency_key"
+CONFIRM_INPUT = "confirm"
 
 
 class ConnectorExecutor:
@@ -35,6 +37,13 @@ class ConnectorExecutor:
         row = connector.tools[tool]
         return row.key_carrier is not None or KEY_INPUT in row.inputs
 
+    def _filled(self, call: UndoCall) -> Mapping[str, Any]:
+        """Return the arguments with a required confirmation, which is never a map's to give (D41 a)."""
+        confirm = self._connectors[call.tool].tools[call.tool].inputs.get(CONFIRM_INPUT)
+        if confirm is None or not confirm.is_required or confirm.kind is not FieldKind.BOOLEAN:
+            return call.args
+        return {**call.args, CONFIRM_INPUT: True}
+
     def compensate(self, call: UndoCall) -> UndoAnswer:
         """Call the tool; only its declared failure counts as not done."""
         context = CallContext(
@@ -43,7 +52,7 @@ class ConnectorExecutor:
             timeout_ms=call.timeout_ms,
         )
         try:
-            self._connectors[call.tool].call(call.tool, call.args, context)
+            self._connectors[call.tool].call(call.tool, self._filled(call), context)
         except ToolError as error:
             return UndoFailed(str(error))
         except (EffectUncertainError, TimeoutError, ConnectionError) as error:

@@ -21,6 +21,9 @@ class Case:
 
 CASES = {
     "no command": Case((), 64, "Usage: reversi"),
+    "variable of a part that is not there": Case(
+        ("runs", "list"), 1, "REVERSI_MANIFEST_PUBLIC_KEY: this version", {"REVERSI_MANIFEST_PUBLIC_KEY": "k.pem"}
+    ),
     "unknown command": Case(("rollbak",), 64, "No such command"),
     "unknown option": Case(("runs", "list", "--wat"), 64, "No such option"),
     "run id with a slash": Case(("runs", "show", "a/b"), 64, "is no run id"),

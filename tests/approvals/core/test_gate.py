@@ -182,6 +182,22 @@ def test_admit_notes_a_deprecated_manifest(case: str) -> None:
     assert (admission.notes, admission.violations) == (notes, ())
 
 
+@pytest.mark.parametrize(
+    ("manifest", "notes"),
+    [
+        ({"approval": "always"}, ("approval required; not asked in observe mode",)),
+        ({"approval": "always", "status": "draft"}, ()),
+        ({}, ()),
+    ],
+)
+def test_admit_notes_in_observe_mode_that_an_approval_was_not_asked(
+    manifest: dict[str, object], notes: tuple[str, ...]
+) -> None:
+    admission = admit(situation(manifest, {"mode": Mode.OBSERVE}))
+
+    assert (admission.notes, admission.blocking) == (notes, ())
+
+
 GRANTS = {
     "exact": (("shop:read",), True),
     "star": (("shop:*",), True),

@@ -52,6 +52,22 @@ def make_call(**fields: Any) -> UndoCall:
     return UndoCall(**{**usual, **fields})
 
 
+def test_a_required_confirmation_is_given_and_none_is_made_up() -> None:
+    got: list[Mapping[str, Any]] = []
+
+    def run(state: Any, arguments: Mapping[str, Any], context: CallContext) -> None:
+        got.append(arguments)
+
+    confirm = Field(FieldKind.BOOLEAN, "Whether to go on.")
+    offered = {"confirm": Field(FieldKind.BOOLEAN, "Whether to go on.", is_required=False)}
+    connector = box(row("box.undo", run, inputs={"confirm": confirm}), row("box.other", run, inputs=offered))
+
+    answers = [ConnectorExecutor(connector).compensate(make_call(tool=tool)) for tool in ("box.undo", "box.other")]
+
+    assert answers == [Undone(), Undone()]
+    assert got == [{"confirm": True}, {}]
+
+
 @pytest.mark.parametrize(
     ("run", "answer"),
     [
