@@ -91,7 +91,7 @@ def load_steps(run_id: str, *, described: Mapping[str, Manifest] | None = None) 
     attempts: dict[int, list[AttemptFact]] = defaultdict(list)
     for row in Attempt.objects.filter(run_id=run_id).order_by("step", "number"):
         attempts[row.step].append(attempt_fact(row))
-    return RunSteps(run_id, _plan_steps(records, attempts, described or {}), _keyed_digest(run_id))
+    return RunSteps(run_id, _plan_steps(records, attempts, described or {}), keyed_digest_of(run_id))
 
 
 def load_step(run_id: str, number: int, *, described: Mapping[str, Manifest] | None = None) -> PlanStep:
@@ -144,7 +144,8 @@ def _whole_document(checksum: str) -> Manifest | None:
         return None
 
 
-def _keyed_digest(run_id: str) -> Callable[[bytes], str]:
+def keyed_digest_of(run_id: str) -> Callable[[bytes], str]:
+    """Return the run's keyed digest; of a purged run, one that recognises nothing of it."""
     try:
         return get_keyed_digest(run_id)
     except RunNotFound:

@@ -103,6 +103,12 @@ class Tools:
         """Whether there is a reader for the tool."""
         return self.reader is not None and self.reader.can_read(tool)
 
+    def read(self, tool: str, arguments: Mapping[str, Any], *, timeout_ms: int) -> Answer | ReadFailed:
+        """Read through the reader, if there is one."""
+        if self.reader is None:
+            return ReadFailed(f"nothing can read {tool}")
+        return self.reader.read(tool, arguments, timeout_ms=timeout_ms)
+
 
 class Nobody:
     """An executor that reaches no tool."""

@@ -11,7 +11,6 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from ledger.core.handles import BeforeRead, Handle
-from ledger.core.values import StepRecord
 from reversi_sdk.model import Deadline, Manifest, Undo
 from reversi_sdk.references import Arguments, Found, Unavailable, resolve
 from rollback.core.doubt import Doubt, Doubtful
@@ -52,7 +51,7 @@ def choose_undo(step: PlanStep, *, doubt: Doubtful, keyed_digest: KeyedDigest, n
         return Withheld("declared irreversible: it cannot be undone")
     maker = _Maker(step, manifest, record.handle, keyed_digest)
     built = [maker.build(role, undo) for role, undo in _candidates(manifest.undo, record.handle)]
-    return _serving(built, record, now) if doubt.kind is Doubt.NONE else _same(built, doubt)
+    return _serving(built, now) if doubt.kind is Doubt.NONE else _same(built, doubt)
 
 
 def _same(built: Sequence[Chosen | Withheld], doubt: Doubtful) -> Chosen | Withheld:
@@ -60,10 +59,10 @@ def _same(built: Sequence[Chosen | Withheld], doubt: Doubtful) -> Chosen | Withh
     return next(sent, Withheld("it can no longer be built as it was sent"))
 
 
-def _serving(built: Sequence[Chosen | Withheld], record: StepRecord, now: datetime) -> Chosen | Withheld:
+def _serving(built: Sequence[Chosen | Withheld], now: datetime) -> Chosen | Withheld:
     reasons = []
     for undo in built:
-        closed = _why_closed(undo.undo.deadline, record, now) if isinstance(undo, Chosen) else undo.reason
+        closed = _why_closed(undo, now) if isinstance(undo, Chosen) else undo.reason
         if closed is None:
             return undo
         reasons.append(closed)
@@ -101,32 +100,30 @@ class _Maker:
             role=role,
             arguments=arguments.values,
             shown=shown.values if isinstance(shown, Arguments) else {},
-            deadline=_closing_time(undo.deadline, record),
+            deadline=_closing_time(undo.deadline, record.settled_at, self.handle),
             pair=pair,
             generation=generation,
             key=compensation_key(run_id=record.run_id, step=record.number, tool=record.tool, generation=generation),
         )
 
 
-def _why_closed(deadline: Deadline | None, record: StepRecord, now: datetime) -> str | None:
+def _why_closed(chosen: Chosen, now: datetime) -> str | None:
+    deadline, closes_at = chosen.undo.deadline, chosen.deadline
     if deadline is None:
         return None
-    closes_at = _closing_time(deadline, record)
     if closes_at is None:
         source = deadline.at.text if deadline.at is not None else "the time of the answer"
         return f"the undo window is unknown: {source} names no time"
     return f"undo window closed at {time_text(closes_at)}" if now > closes_at else None
 
 
-def _closing_time(deadline: Deadline | None, record: StepRecord) -> datetime | None:
-    if deadline is None:
+def _closing_time(deadline: Deadline | None, settled_at: datetime | None, handle: Handle) -> datetime | None:
+    if deadline is not None and deadline.at is not None:
+        found = handle.find(deadline.at)
+        return parse_time(found.value) if isinstance(found, Found) else None
+    if deadline is None or deadline.within_ms is None or settled_at is None:
         return None
-    if deadline.within_ms is not None:
-        return None if record.settled_at is None else record.settled_at + timedelta(milliseconds=deadline.within_ms)
-    if deadline.at is None or not isinstance(record.handle, Handle):
-        return None
-    found = record.handle.find(deadline.at)
-    return parse_time(found.value) if isinstance(found, Found) else None
+    return settled_at + timedelta(milliseconds=deadline.within_ms)
 
 
 def parse_time(value: object) -> datetime | None:

@@ -16,7 +16,7 @@ from typing import Any
 
 from ledger.core.errors import FenceLost
 from ledger.core.statuses import StepState
-from ledger.queries import get_keyed_digest, get_step
+from ledger.queries import get_step
 from reversi_sdk.errors import ReversiError
 from reversi_sdk.model import Manifest
 from reversi_site.kit.clock import Clock, SystemClock
@@ -35,7 +35,7 @@ from rollback.operations.jobs import Claim, claim_job, claim_new, fail, finish, 
 from rollback.operations.undoing import Undoing, leave_in_doubt, refuse
 from rollback.operations.verification import open_read_backs, settle_read_back
 from rollback.operations.work import Chance, Sleep, Work
-from rollback.queries import RunSteps, get_job, load_step, load_steps
+from rollback.queries import RunSteps, get_job, keyed_digest_of, load_step, load_steps
 
 Refusals = dict[int, Refused]
 Doing = Callable[[Work], "Done"]
@@ -142,7 +142,7 @@ def _work(claim: Claim, tools: Tools, *, clock: Clock, sleep: Sleep, chance: Cha
         clock=clock,
         sleep=sleep,
         chance=chance,
-        keyed_digest=get_keyed_digest(claim.run_id),
+        keyed_digest=keyed_digest_of(claim.run_id),
         on_progress=on_progress,
     )
 

@@ -192,7 +192,19 @@ def _end(
     )
     if ended != 1:
         raise FenceLost(claim.run_id, claim.fence)
-    release_run(run_id=claim.run_id, fence=claim.fence, actor=claim.actor, now=now, closes=closes, report=report)
+    release_run(
+        run_id=claim.run_id,
+        fence=claim.fence,
+        actor=claim.actor,
+        now=now,
+        closes=closes,
+        report=journaled(claim.job.id, report),
+    )
+
+
+def journaled(job_id: str, report: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what the journal keeps of a report: the line of each step follows from its events."""
+    return {"job": job_id, **{name: value for name, value in report.items() if name != "steps"}}
 
 
 def record_lost_fence(claim: Claim, *, now: datetime) -> None:

@@ -86,12 +86,10 @@ def _read_once(work: Work, expectation: Expectation) -> Verdict:
 
 
 def _read(work: Work, tool: str, arguments: Mapping[str, Any]) -> Answer | ReadFailed:
-    reader, timeout_ms = work.tools.reader, usual_timeout_ms()
-    if reader is None or not reader.can_read(tool):
-        return ReadFailed(f"nothing can read {tool}")
+    timeout_ms = usual_timeout_ms()
     renew(work.claim, busy_ms=timeout_ms)
     require_no_transaction()
-    return reader.read(tool, arguments, timeout_ms=timeout_ms)
+    return work.tools.read(tool, arguments, timeout_ms=timeout_ms)
 
 
 def what_changed_since(work: Work, step: PlanStep) -> str | None:
@@ -102,9 +100,9 @@ def what_changed_since(work: Work, step: PlanStep) -> str | None:
     manifest, handle = step.manifest, step.record.handle
     if manifest is None or manifest.before is None or not isinstance(handle, Handle) or handle.after is None:
         return None
-    if not is_restoring(manifest) or not work.tools.can_read(manifest.before.tool):
-        return None
     tool = manifest.before.tool
+    if not is_restoring(manifest) or not work.tools.can_read(tool):
+        return None
     arguments = resolve(manifest.before.arguments, handle.find)
     if isinstance(arguments, Unavailable):
         return f"changed since, perhaps: {tool} cannot be asked ({arguments.reason})"

@@ -17,6 +17,7 @@ from reversi_site.kit.transactions import durable
 from rollback.core.jobs import JobState
 from rollback.dispatch import enqueue_job
 from rollback.models import RollbackJob
+from rollback.operations.jobs import journaled
 from rollback.queries import load_steps
 
 PATIENCE = timedelta(seconds=60)
@@ -59,4 +60,11 @@ def _abandon(row: RollbackJob, now: datetime) -> None:
     report = load_steps(row.run_id).report(now=now).to_json()
     RollbackJob.objects.filter(pk=row.pk).update(state=JobState.FAILED, ended_at=now, error=why, report=report)
     fence = take_run(run_id=row.run_id, actor=row.requested_by, now=now)
-    release_run(run_id=row.run_id, fence=fence, actor=row.requested_by, now=now, closes=False, report=report)
+    release_run(
+        run_id=row.run_id,
+        fence=fence,
+        actor=row.requested_by,
+        now=now,
+        closes=False,
+        report=journaled(row.pk, report),
+    )

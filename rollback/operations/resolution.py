@@ -12,7 +12,7 @@ from ledger.core.statuses import ReadBack, StepState
 from ledger.core.values import StepRecord
 from ledger.operations.compensations import compensate_by_hand, lock_for_executor
 from ledger.operations.journal import lock_run
-from ledger.queries import get_keyed_digest, get_step
+from ledger.queries import get_step
 from reversi_sdk.references import MISSING, Missing
 from reversi_site.kit.clock import Clock, SystemClock
 from reversi_site.kit.transactions import durable
@@ -31,7 +31,7 @@ from rollback.operations.execution import Done, perform, worker_name
 from rollback.operations.jobs import claim_new
 from rollback.operations.reading import Matched, Mismatched, read_back
 from rollback.operations.work import Sleep, Work
-from rollback.queries import load_step
+from rollback.queries import keyed_digest_of, load_step
 
 STATUSES = (StepState.SUCCEEDED, StepState.FAILED, StepState.COMPENSATED)
 _FROM_SUCCEEDED = (Kind.UNRECOVERABLE, Kind.UNMANIFESTED)
@@ -95,7 +95,7 @@ def _undone_by_hand(
         clock=clock,
         sleep=sleep,
         chance=random.random,
-        keyed_digest=get_keyed_digest(run_id),
+        keyed_digest=keyed_digest_of(run_id),
         on_progress=stay_silent,
     )
     perform(work, lambda held: _record_by_hand(held, number, note))
@@ -104,7 +104,7 @@ def _undone_by_hand(
 
 def _require_may_be_by_hand(run_id: str, number: int, now: datetime) -> PlanStep:
     step = load_step(run_id, number)
-    why = _why_not_by_hand(step, now, get_keyed_digest(run_id))
+    why = _why_not_by_hand(step, now, keyed_digest_of(run_id))
     if why is not None:
         raise NotUndoneByHand(run_id, number, why)
     return step

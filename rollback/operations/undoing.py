@@ -140,7 +140,7 @@ class Undoing:
                 assert_never(verdict)
 
     def _look_last(self, doubt: Doubtful) -> Refused | Turn:
-        if doubt.kind is Doubt.LOST and self._can_read:
+        if doubt.kind is Doubt.LOST:
             verdict = self._read_back()
             if isinstance(verdict, Matched):
                 return self._complete(ReadBack.VERIFIED, verdict)
@@ -148,8 +148,8 @@ class Undoing:
 
     def _read_back(self) -> Verdict:
         verification = self.chosen.undo.verification
-        if verification is None:
-            return Unreadable("", "no read-back is declared")
+        if verification is None or not self.work.tools.can_read(verification.tool):
+            return Unreadable(self.chosen.undo.tool, "nothing can read it back")
         return read_back(self.work, self.step, verification)
 
     def _send(self, doubt: Doubtful) -> Refused | Turn:
@@ -268,7 +268,7 @@ class Undoing:
         verification = self.chosen.undo.verification
         if verification is None:
             return self._complete(ReadBack.NOT_DECLARED, None)
-        if not self.work.tools.can_read(verification.tool):
+        if not self._can_read:
             return self._complete(ReadBack.UNVERIFIED, None)
         verdict = self._read_back()
         match verdict:
