@@ -98,6 +98,17 @@ def test_plan_lines_of_nothing() -> None:
     assert plan_lines(plan_of()) == ("  no steps", "  fully reversible")
 
 
+def test_plan_lines_say_what_went_before() -> None:
+    sent = make_attempt(outcome=AttemptOutcome.FAILED)
+    step = make_step(manifest=CHARGE, state=StepState.COMPENSATION_FAILED, attempts=[sent])
+
+    assert plan_lines(plan_of(step))[1] == "          failed before: tried again"
+
+
+def test_report_lines_of_nothing() -> None:
+    assert report_lines(report_of()) == ("  no steps", "rollback COMPLETE")
+
+
 def test_report_lines_of_a_complete_rollback() -> None:
     undone: dict[str, Any] = {"state": StepState.COMPENSATED, "attempts": [UNDONE]}
     steps = [

@@ -102,6 +102,17 @@ def test_compensate_passes_key_time_and_leave_to_overwrite() -> None:
     assert seen == [CallContext(idempotency_key="k1", is_overwrite_allowed=True, timeout_ms=1000)]
 
 
+@pytest.mark.parametrize("is_required", [True, False])
+def test_compensate_gives_the_confirmation_that_a_tool_requires(is_required: bool) -> None:
+    seen: list[Any] = []
+    confirm = Field(FieldKind.BOOLEAN, "Really.", is_required=is_required)
+    undo = row("box.undo", lambda state, arguments, context: seen.append(arguments), inputs={"confirm": confirm})
+
+    ConnectorExecutor(box(undo)).compensate(make_call())
+
+    assert [arguments.get("confirm") for arguments in seen] == [True if is_required else None]
+
+
 @pytest.mark.parametrize(
     ("fields", "honours"),
     [

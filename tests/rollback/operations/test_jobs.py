@@ -12,9 +12,12 @@ from django_q.models import OrmQ
 
 from approvals.core.errors import CallBlocked
 from ledger.core.errors import FenceLost, RunNotFound
-from ledger.core.statuses import StepState
+from ledger.core.statuses import ReadBack, StepState
+from ledger.operations.compensations import compensate_by_hand
+from ledger.operations.journal import lock_run
 from ledger.queries import get_run
 from reversi_site.kit.clock import database_now_ms
+from reversi_site.kit.transactions import durable
 from rollback.core.errors import JobNotFound, PlanStale, RollbackRunning
 from rollback.core.jobs import JobKind, JobState
 from rollback.core.options import RollbackOptions
@@ -220,6 +223,52 @@ def test_a_foreground_rollback_that_lost_its_fence_says_so(abandon: Callable[[],
 
     with pytest.raises(FenceLost):
         roll_back(downstream=slow)
+
+
+def test_a_bug_after_the_fence_was_lost_changes_nothing(abandon: Callable[[], None]) -> None:
+    class Broken(Downstream):
+        def compensate(self, call: Any) -> Any:
+            abandon()
+            roll_back(downstream=Downstream(state=self.state))
+            raise ZeroDivisionError("a bug")
+
+    downstream = Broken()
+    make_run()
+    order(downstream=downstream, snapshot=shop(cancel={"effect": "idempotent"}))
+
+    with pytest.raises(ZeroDivisionError):
+        roll_back(downstream=downstream)
+
+    assert state_of() is StepState.COMPENSATED
+    assert kinds().count("rollback_finished") == 1
+
+
+def test_a_step_that_was_settled_by_hand_meanwhile_is_left_alone(abandon: Callable[[], None]) -> None:
+    class Calling(Downstream):
+        """While its first undo runs, somebody cancels the other order and tells so under the ledger's own rules."""
+
+        def compensate(self, call: Any) -> Any:
+            if call.step == 1:
+                with durable():
+                    compensate_by_hand(
+                        run=lock_run(RUN),
+                        number=0,
+                        read_back=ReadBack.NOT_DECLARED,
+                        note="cancelled on the phone",
+                        data={},
+                        actor=OPERATOR,
+                        now=START,
+                    )
+            return super().compensate(call)
+
+    downstream = Calling()
+    make_run()
+    order(downstream=downstream, snapshot=shop(), count=2)
+
+    report = roll_back(downstream=downstream)
+
+    assert [call.step for call in downstream.requests] == [1]
+    assert report.to_json()["by_hand"] == [0]
 
 
 def test_the_lease_covers_the_call_it_is_renewed_for() -> None:
