@@ -12,10 +12,11 @@ from rollback.core.selection import Selected
 from rollback.core.undo import time_text
 
 _DETAIL = " " * 10
+# A failed undo may have happened all the same where its outcome is unknown: the word must not deny it.
 _WORDS = {
     Bucket.COMPENSATED: "undone",
     Bucket.SKIPPED: "nothing to undo",
-    Bucket.FAILED: "NOT undone",
+    Bucket.FAILED: "failed",
     Bucket.UNRECOVERABLE: "cannot be undone",
     Bucket.UNRESOLVED: "unresolved",
     Bucket.UNMANIFESTED: "unmanifested",

@@ -140,7 +140,7 @@ def test_report_lines_of_trouble() -> None:
 
     assert report_lines(report_of(*steps, refused=refused)) == (
         "  step 2  shop.order  undone  not read back yet",
-        "  step 1  stripe.create_charge  NOT undone  nothing can run stripe.refund",
+        "  step 1  stripe.create_charge  failed  nothing can run stripe.refund",
         "  step 0  stripe.create_charge  deferred  step 1 stands on it",
         "undone but not verified (declared read-back not run; pass --reader-cmd): 2",
         "rollback INCOMPLETE",
