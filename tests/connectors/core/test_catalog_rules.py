@@ -116,7 +116,8 @@ def test_tool_table_has_a_row_for_each_tool() -> None:
     assert tool_table(shop()) == (
         "| Tool | Effect | Permission | Undone by | What stays |\n"
         "| --- | --- | --- | --- | --- |\n"
-        "| `shop.get` | read_only | `shop:read` |  |  |\n"
-        "| `shop.order` | reversible | `shop:write` | `shop.cancel` | the order stays in the list \\| canceled |\n"
-        "| `shop.cancel` | idempotent | `shop:write` | only used to undo |  |\n"
+        "| `shop.get` | read_only: read | `shop:read` |  |  |\n"
+        "| `shop.order` | reversible: write, can be undone | `shop:write` | `shop.cancel` "
+        "| the order stays in the list \\| canceled |\n"
+        "| `shop.cancel` | idempotent: write, cannot be undone | `shop:write` | only used to undo |  |\n"
     )
