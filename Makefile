@@ -13,8 +13,8 @@ hash = $(shell cat $(1) | cksum | cut -d ' ' -f 1)
 RUNTIME := $(VENV)/runtime-$(call hash,requirements.txt pyproject.toml)
 DEVELOPMENT := $(VENV)/development-$(call hash,requirements.txt requirements-dev.txt pyproject.toml)
 
-# The linters load the settings, which make their keys in a data folder: not in the one that `reversi` uses.
-MANAGE := REVERSI_DATA=$(VENV)/lint-data DATABASE_URL= $(BIN)/python manage.py
+# mypy and Django load the settings, which make their keys in a data folder: not in the one that `reversi` uses.
+SETTINGS := REVERSI_DATA=$(VENV)/lint-data DATABASE_URL=
 
 # Without the options of whoever compiles: the files say what is installed, never where from.
 COMPILE := CUSTOM_COMPILE_COMMAND="make requirements" $(BIN)/pip-compile --quiet --generate-hashes --allow-unsafe \
@@ -39,9 +39,9 @@ test: $(DEVELOPMENT) ## run the whole test suite, on SQLite and on PostgreSQL wh
 lint: $(DEVELOPMENT) ## check style, types, import contracts, migrations and the published schema
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
-	$(BIN)/mypy
+	$(SETTINGS) $(BIN)/mypy
 	$(BIN)/lint-imports --no-logo
-	$(MANAGE) makemigrations --check --dry-run
+	$(SETTINGS) $(BIN)/python manage.py makemigrations --check --dry-run
 	$(BIN)/python -m reversi_sdk.schema --check
 
 format: $(DEVELOPMENT) ## put the code into shape

@@ -56,6 +56,8 @@ class Stage:
 
 def set_stage(parent: Path, *, now: datetime) -> Stage:
     """Make a fresh folder under `parent` with a tree, services and a configuration in it."""
+    # By itself, because `parents=True` gives the mode to the last folder only, and this one will hold the keys.
+    prepare_folder(parent)
     folder = parent.resolve() / f"demo-{now:%Y%m%d-%H%M%S}-{secrets.token_hex(2)}"
     try:
         return _set(folder)

@@ -177,6 +177,12 @@ def test_two_photographs_of_an_untouched_tree_are_equal(tmp_path: Path) -> None:
     assert differences(photograph(tmp_path), photograph(tmp_path)) == ()
 
 
+def test_the_stage_keeps_the_data_folder_from_others(tmp_path: Path) -> None:
+    set_stage(tmp_path / "data", now=NOW)
+
+    assert (tmp_path / "data").stat().st_mode & 0o777 == 0o700
+
+
 def test_entering_the_stage_leaves_only_what_helps_debugging(tmp_path: Path) -> None:
     stage = set_stage(tmp_path, now=NOW)
     environ = {"REVERSI_DEBUG": "1", "REVERSI_KILL_FILE": "x", "DATABASE_URL": "postgres://h/db", "PATH": "p"}
