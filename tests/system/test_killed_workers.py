@@ -80,17 +80,30 @@ def job_states() -> set[str]:
 def test_killed_worker_is_followed_by_one_that_finishes(
     db: Database, tmp_path: Path, record_count: Count, is_keyed: bool
 ) -> None:
-    shop = Shop(tmp_path)
-    numbers = range(TIMES if is_keyed else 2)
+    kill_and_follow(db, Shop(tmp_path), record_count, times=TIMES if is_keyed else 2, is_keyed=is_keyed)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(900)
+@pytest.mark.parametrize("is_keyed", [True, False], ids=["keyed", "read_back_only"])
+def test_killed_worker_is_followed_by_one_that_finishes_at_length(
+    db: Database, tmp_path: Path, record_count: Count, is_keyed: bool
+) -> None:
+    kill_and_follow(db, Shop(tmp_path), record_count, times=20, is_keyed=is_keyed)
+
+
+def kill_and_follow(db: Database, shop: Shop, record_count: Count, *, times: int, is_keyed: bool) -> None:
+    """Kill each boundary's worker so many times, let the next attempt finish, and look at the downstream."""
+    numbers = range(times)
     runs = {(b, n): order_run(shop, b, n, is_keyed=is_keyed) for b in BOUNDARIES for n in numbers}
-    with worker(db, shop, tmp_path / "worker.log"):
+    with worker(db, shop, shop.folder / "worker.log"):
         for run_id in runs.values():
             start_rollback(run_id=run_id, actor="op", now=SystemClock().now())
-        wait_until(lambda: kills(shop) == len(runs), what=f"{len(runs)} kills", limit_s=120)
+        wait_until(lambda: kills(shop) == len(runs), what=f"{len(runs)} kills", limit_s=300)
         wait_until(lambda: job_states() == {"running"}, what="every job was begun")
         expire_leases(db)
         recover_abandoned_jobs(now=SystemClock().now() + LATER)
-        wait_until(lambda: job_states() == {"done"}, what="every job is done", limit_s=120)
+        wait_until(lambda: job_states() == {"done"}, what="every job is done", limit_s=300)
     for (boundary, _), run_id in runs.items():
         require_undone_once(shop, run_id, boundary)
     for boundary in BOUNDARIES:

@@ -60,8 +60,16 @@ def plant(root: Path) -> None:
 
 @pytest.mark.timeout(300)
 def test_complete_means_that_the_tree_is_what_it_was(db: Database) -> None:
-    examples = 60 if db.engine == "sqlite" else 20
+    check_examples(60 if db.engine == "sqlite" else 20)
 
+
+@pytest.mark.slow
+@pytest.mark.timeout(1200)
+def test_complete_means_that_the_tree_is_what_it_was_at_length(db: Database) -> None:
+    check_examples(600 if db.engine == "sqlite" else 200)
+
+
+def check_examples(examples: int) -> None:
     @settings(max_examples=examples, deadline=None, suppress_health_check=list(HealthCheck))
     @given(calls=st.lists(operations, max_size=12), planned=faults, rounds=st.lists(selections, max_size=3))
     @example(
