@@ -54,10 +54,17 @@ class StoreTooNew(Conflict):
 
 
 def set_up() -> None:
-    """Set Django up; reads the settings, which creates the data folder and its keys when they are missing."""
+    """Set Django up; reads the settings, which creates the data folder and its keys when they are missing.
+
+    Raises StoreUnavailable when the database's driver is not installed.
+    """
     import django
 
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", SETTINGS)
+    from django.conf import settings
+
+    # Before the models are loaded, which already asks for the driver.
+    _require_driver(settings.DATABASES["default"])
     django.setup()
 
 
@@ -70,7 +77,6 @@ def open_store() -> None:
     set_up()
     from django.db import connection
 
-    _require_driver(connection.settings_dict)
     is_embedded = connection.vendor == "sqlite"
     if is_embedded:
         _require_local_file(Path(connection.settings_dict["NAME"]))
@@ -87,7 +93,6 @@ def migrate_store() -> Sequence[str]:
     set_up()
     from django.db import connection
 
-    _require_driver(connection.settings_dict)
     if connection.vendor == "sqlite":
         _require_local_file(Path(connection.settings_dict["NAME"]))
         with _first_use_lock(connection.settings_dict):

@@ -232,6 +232,14 @@ def test_validate_tells_the_place_of_every_problem(shell: Shell) -> None:
     assert errors[0]["message"] == "no manifest for verification tool stripe.lookup"
 
 
+def test_validate_names_the_contract_check_that_failed(shell: Shell) -> None:
+    (shell.folder / "m.json").write_text('{"tool": "a.b", "permission": "p", "effect": {"class": "reversible"}}')
+
+    (error,) = json.loads(shell.run("validate", "m.json", "--json").stdout)["errors"]
+
+    assert (error["path"], error["code"]) == ("effect.inverse", "effect/reversible_without_inverse")
+
+
 def test_an_output_that_nobody_reads_any_more_ends_quietly(shell: Shell) -> None:
     shell.run("runs", "open", "--id", "r")
     reading, writing = os.pipe()

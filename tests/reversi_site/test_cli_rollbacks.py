@@ -65,7 +65,8 @@ def test_an_uncertain_step_is_planned_and_resolved_line_by_line(db: Database, re
     unresolved = "  step 0  stripe.create_charge  unresolved  outcome unknown: reconcile with the downstream system"
     assert planned.lines[0] == unresolved
     assert planned.lines[-1] == "  NOT fully reversible: see above"
-    assert (resolved.code, resolved.lines) == (0, ["step 0 is now succeeded"])
+    assert (resolved.code, resolved.lines[0]) == (0, "step 0 is now succeeded")
+    assert resolved.lines[1].startswith("  stripe.create_charge amount=700")
     assert again.lines[0] == "  step 0  stripe.create_charge  compensate  -> stripe.refund"
     assert again.code == 0
 
@@ -78,7 +79,7 @@ def test_resolve_without_a_result_says_that_the_step_cannot_be_undone(
     answer = reversi("resolve", "r", "0", "--status", "succeeded", "--note", "seen")
 
     assert answer.lines[0] == "step 0 is now succeeded"
-    assert answer.lines[1].startswith("it cannot be undone: ")
+    assert answer.lines[-1].startswith("it cannot be undone: ")
     assert reversi("plan", "r").code == 2
 
 
@@ -229,7 +230,7 @@ def test_resolve_compensated_records_an_undo_by_hand(sqlite_db: Database, revers
 
     answer = reversi("resolve", "r", "0", "--status", "compensated", "--note", "sent a correction", "--actor", "dana")
 
-    assert answer.lines == ["step 0 is now compensated"]
+    assert answer.lines[0] == "step 0 is now compensated"
     assert reversi("plan", "r").code == 0
     assert "undone by hand" in reversi("runs", "show", "r").out
 
@@ -243,6 +244,17 @@ def test_resolve_refuses_what_the_read_back_contradicts(sqlite_db: Database, rev
 
     assert answer.code == 1
     assert "does not look undone" in answer.err
+
+
+def test_show_tells_of_a_read_back_only_where_something_was_undone(
+    sqlite_db: Database, reversi: Reversi, tmp_path: Path
+) -> None:
+    open_charges(tmp_path, run_id="r").charge(amount=1, charge_id="ch_1")
+    before = reversi("runs", "show", "r", "--json").document
+    reversi("rollback", "r", "--compensator-cmd", command(tmp_path, "undo.sh", "cat >/dev/null"))
+    after = reversi("runs", "show", "r", "--json").document
+
+    assert (before["steps"][0]["read_back"], after["steps"][0]["read_back"]) == (None, "unverified")
 
 
 @pytest.mark.parametrize("selection", [("--steps", "7"), ("--to-step", "9")])

@@ -121,3 +121,19 @@ def test_a_folder_on_a_network_file_system_is_refused(shell: Shell, tmp_path: Pa
     assert done.returncode == 69
     assert "is on a network file system (nfs4)" in done.stderr
     assert not list(shell.folder.glob("reversi-data/*.sqlite3"))
+
+
+@pytest.mark.parametrize("command", ["runs list", "migrate", "doctor"])
+def test_a_database_without_its_driver_is_unavailable_and_says_what_to_install(shell: Shell, command: str) -> None:
+    script = (
+        "import sys; sys.modules['psycopg'] = sys.modules['psycopg2'] = None;"
+        f"from reversi_site.cli import main; sys.exit(main({command.split()!r}))"
+    )
+    env = shell.env(DATABASE_URL="postgres://nobody@127.0.0.1:1/none")
+
+    done = subprocess.run(
+        [sys.executable, "-c", script], cwd=shell.folder, env=env, capture_output=True, text=True, check=False
+    )
+
+    assert "install reversi[postgres]" in done.stdout + done.stderr
+    assert done.returncode == (1 if command == "doctor" else 69), done

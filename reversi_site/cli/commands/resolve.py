@@ -75,6 +75,7 @@ def resolve(
 
 def _lines(step: StepRecord) -> Iterator[str]:
     yield f"step {step.number} is now {step.state.value}"
+    yield f"  {step.summary}"
     if step.unrecoverable:
         yield f"it cannot be undone: {step.unrecoverable}"
     if step.state == "compensated" and step.read_back == "unverified":

@@ -47,4 +47,5 @@ def _document(problem: Problem) -> dict[str, Any]:
         "tool": problem.tool,
         "path": problem.path,
         "message": problem.message,
+        "code": problem.code,
     }
