@@ -2,25 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from enum import StrEnum
 from typing import ClassVar
 
 from django.db import models
 from django.db.models import Q
 
 from ledger.core.statuses import STANDING, Mode, ReadBack, RunState, SettledBy, StepState
+from reversi_site.kit.constraints import one_of, words
 
 NAME = 200
-
-
-def _words(members: Iterable[StrEnum]) -> list[str]:
-    # Plain texts, so that a migration never imports the enums of its day.
-    return sorted(member.value for member in members)
-
-
-def _one_of(field: str, words: type[StrEnum]) -> Q:
-    return Q(**{f"{field}__in": _words(words)})
 
 
 class Run(models.Model):
@@ -47,8 +37,8 @@ class Run(models.Model):
 
     class Meta:
         constraints: ClassVar = [
-            models.CheckConstraint(condition=_one_of("state", RunState), name="run_state_known"),
-            models.CheckConstraint(condition=_one_of("mode", Mode), name="run_mode_known"),
+            models.CheckConstraint(condition=one_of("state", RunState), name="run_state_known"),
+            models.CheckConstraint(condition=one_of("mode", Mode), name="run_mode_known"),
             # Who reads `closed_at` may trust that the run is closed, and the other way round.
             models.CheckConstraint(
                 condition=Q(state=RunState.CLOSED.value, closed_at__isnull=False)
@@ -107,13 +97,13 @@ class Step(models.Model):
             # One standing call per key: what makes a repeated call impossible, whoever checks first (D16).
             models.UniqueConstraint(
                 fields=["call_key"],
-                condition=Q(state__in=_words(STANDING), call_key__isnull=False),
+                condition=Q(state__in=words(STANDING), call_key__isnull=False),
                 name="step_call_key_stands_once",
             ),
-            models.CheckConstraint(condition=_one_of("state", StepState), name="step_state_known"),
-            models.CheckConstraint(condition=_one_of("read_back", ReadBack), name="step_read_back_known"),
+            models.CheckConstraint(condition=one_of("state", StepState), name="step_state_known"),
+            models.CheckConstraint(condition=one_of("read_back", ReadBack), name="step_read_back_known"),
             models.CheckConstraint(
-                condition=Q(settled_by__isnull=True) | _one_of("settled_by", SettledBy), name="step_settled_by_known"
+                condition=Q(settled_by__isnull=True) | one_of("settled_by", SettledBy), name="step_settled_by_known"
             ),
             models.CheckConstraint(
                 condition=Q(settled_by__isnull=True, settled_at__isnull=True)

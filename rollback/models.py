@@ -2,26 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from enum import StrEnum
 from typing import ClassVar
 
 from django.db import models
 from django.db.models import Q
 
+from reversi_site.kit.constraints import one_of, words
 from rollback.core.jobs import LIVE, JobKind, JobState
 from rollback.core.steps import AttemptOutcome, Role
 
 NAME = 200
-
-
-def _words(members: Iterable[StrEnum]) -> list[str]:
-    # Plain texts, so that a migration never imports the enums of its day.
-    return sorted(member.value for member in members)
-
-
-def _one_of(field: str, words: type[StrEnum]) -> Q:
-    return Q(**{f"{field}__in": _words(words)})
 
 
 class RollbackJob(models.Model):
@@ -53,10 +43,10 @@ class RollbackJob(models.Model):
         constraints: ClassVar = [
             # Two jobs that undo the same run would undo it twice.
             models.UniqueConstraint(
-                fields=["run"], condition=Q(state__in=_words(LIVE)), name="rollback_job_one_live_per_run"
+                fields=["run"], condition=Q(state__in=words(LIVE)), name="rollback_job_one_live_per_run"
             ),
-            models.CheckConstraint(condition=_one_of("state", JobState), name="rollback_job_state_known"),
-            models.CheckConstraint(condition=_one_of("kind", JobKind), name="rollback_job_kind_known"),
+            models.CheckConstraint(condition=one_of("state", JobState), name="rollback_job_state_known"),
+            models.CheckConstraint(condition=one_of("kind", JobKind), name="rollback_job_kind_known"),
             # A running job without an end to its lease could never be taken over.
             models.CheckConstraint(
                 condition=~Q(state=JobState.RUNNING.value)
@@ -64,8 +54,8 @@ class RollbackJob(models.Model):
                 name="rollback_job_running_has_lease",
             ),
             models.CheckConstraint(
-                condition=Q(state__in=_words(LIVE), ended_at__isnull=True)
-                | Q(state__in=_words((JobState.DONE, JobState.FAILED)), ended_at__isnull=False),
+                condition=Q(state__in=words(LIVE), ended_at__isnull=True)
+                | Q(state__in=words((JobState.DONE, JobState.FAILED)), ended_at__isnull=False),
                 name="rollback_job_ended_has_time",
             ),
         ]
@@ -97,10 +87,10 @@ class Attempt(models.Model):
     class Meta:
         constraints: ClassVar = [
             models.UniqueConstraint(fields=["run", "step", "number"], name="attempt_number_once_per_step"),
-            models.CheckConstraint(condition=_one_of("role", Role), name="attempt_role_known"),
+            models.CheckConstraint(condition=one_of("role", Role), name="attempt_role_known"),
             models.CheckConstraint(
                 condition=Q(outcome__isnull=True, answered_at__isnull=True)
-                | Q(outcome__in=_words(AttemptOutcome), answered_at__isnull=False),
+                | Q(outcome__in=words(AttemptOutcome), answered_at__isnull=False),
                 name="attempt_outcome_has_time",
             ),
         ]
