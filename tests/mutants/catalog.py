@@ -49,9 +49,9 @@ MUTANTS: Sequence[Mutant] = (
     ),
     Mutant(
         "a lost answer of a call is taken for a failure",
-        "gateway/core/outcomes.py",
-        "return StepState.FAILED if TRANSPORT_ERRORS.isdisjoint(names) else StepState.UNCERTAIN",
-        "return StepState.FAILED",
+        "reversi_sdk/lost_answers.py",
+        "    return not TRANSPORT_ERRORS.isdisjoint(names)",
+        "    return False",
         CALLS,
     ),
     Mutant(
