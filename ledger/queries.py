@@ -13,12 +13,15 @@ from django.db.models import Exists, OuterRef, Q, QuerySet
 
 from ledger.core import chain
 from ledger.core.errors import RunNotFound, StepNotFound
+from ledger.core.filters import RunFilter
 from ledger.core.handles import Handle, HandleLost
 from ledger.core.sealing import Binding, KeyRing, SealedHandle
 from ledger.core.statuses import HANDLE_EVENTS, STANDING, Mode, ReadBack, RunState, SettledBy, StepState
 from ledger.core.values import EventRecord, RunRecord, StepRecord
 from ledger.key_ring import key_ring
 from ledger.models import Event, EventData, GovernanceEvent, GovernanceHead, Run, RunSalt, Step
+from reversi_site.kit.globs import MatchesGlob
+from reversi_site.kit.keyset import Page, Place, keyset_page
 
 ATTENTION = (StepState.INTENDED, StepState.UNCERTAIN, StepState.COMPENSATING, StepState.COMPENSATION_FAILED)
 
@@ -69,12 +72,39 @@ def list_runs(
     if since is not None:
         rows = rows.filter(opened_at__gte=since)
     if needs_attention:
-        open_steps = Step.objects.filter(run=OuterRef("pk")).filter(
-            Q(state__in=ATTENTION) | Q(is_disputed=True) | Q(state=StepState.COMPENSATED, read_back=ReadBack.UNVERIFIED)
-        )
-        rows = rows.filter(Exists(open_steps))
+        rows = rows.filter(_needs_attention())
     found = (run_record(row) for row in rows.iterator() if actor is None or fnmatchcase(row.actor, actor))
     return [run for run, _ in zip(found, range(limit), strict=False)]
+
+
+def list_run_page(*, wanted: RunFilter, place: Place | None, size: int) -> Page[RunRecord]:
+    """Return one page of the runs that are asked for, newest first."""
+    rows = Run.objects.filter(**_exact(wanted))
+    for column in ("actor", "tenant", "environment"):
+        glob = getattr(wanted, column)
+        rows = rows if glob is None else rows.filter(MatchesGlob(column, glob))
+    if wanted.tool is not None:
+        rows = rows.filter(Exists(Step.objects.filter(MatchesGlob("tool", wanted.tool), run=OuterRef("pk"))))
+    if wanted.needs_attention:
+        rows = rows.filter(_needs_attention())
+    found = keyset_page(rows, columns=("opened_at", "id"), is_descending=True, place=place, size=size)
+    return found.of(run_record)
+
+
+def _exact(wanted: RunFilter) -> dict[str, object]:
+    named = {
+        "principal": wanted.principal,
+        "state": wanted.state,
+        "opened_at__gte": wanted.since,
+        "opened_at__lt": wanted.until,
+    }
+    return {name: value for name, value in named.items() if value is not None}
+
+
+def _needs_attention() -> Exists:
+    open_steps = Q(state__in=ATTENTION) | Q(is_disputed=True)
+    unread = Q(state=StepState.COMPENSATED, read_back=ReadBack.UNVERIFIED)
+    return Exists(Step.objects.filter(open_steps | unread, run=OuterRef("pk")))
 
 
 def list_run_ids() -> Iterator[str]:
@@ -95,16 +125,30 @@ def list_steps(run_id: str) -> Sequence[StepRecord]:
     return _records(Step.objects.filter(run_id=run_id).order_by("number"), run_id)
 
 
+def list_step_page(*, run_id: str, place: Place | None, size: int) -> Page[StepRecord]:
+    """Return one page of the run's steps, oldest first, handles opened: two queries."""
+    rows = Step.objects.filter(run_id=run_id).select_related("sealed_handle")
+    found = keyset_page(rows, columns=("number",), is_descending=False, place=place, size=size)
+    if not found.items:
+        return Page([])
+    ring = key_ring()
+    digests = _handle_digests(run_id, (found.items[0].number, found.items[-1].number))
+    return found.of(lambda row: step_record(row, _open(row, digests.get(row.number), ring)))
+
+
 def _records(rows: QuerySet[Step], run_id: str, number: int | None = None) -> list[StepRecord]:
     ring = key_ring()
-    digests = _handle_digests(run_id, number)
+    digests = _handle_digests(run_id, None if number is None else (number, number))
     return [step_record(row, _open(row, digests.get(row.number), ring)) for row in rows.select_related("sealed_handle")]
 
 
-def _handle_digests(run_id: str, number: int | None) -> dict[int, str]:
-    """Return the digest of the handle that binds each step: the one in the latest event that carries one (D14)."""
+def _handle_digests(run_id: str, span: tuple[int, int] | None) -> dict[int, str]:
+    """Return the digest of the handle that binds each step: the one in the latest event that carries one (D14).
+
+    `span` are the first and the last step that is looked at; None is all.
+    """
     data = EventData.objects.filter(event__run_id=run_id, event__kind__in=HANDLE_EVENTS)
-    of_steps = data.filter(event__step__isnull=False) if number is None else data.filter(event__step=number)
+    of_steps = data.filter(event__step__isnull=False) if span is None else data.filter(event__step__range=span)
     digests: dict[int, str] = {}
     for step, body in of_steps.order_by("event__seq").values_list("event__step", "data"):
         digest = json.loads(bytes(body)).get("handle_digest")
@@ -196,10 +240,11 @@ def list_overdue(*, now: datetime, grace_ms: int, limit: int) -> Sequence[tuple[
 def list_events(run_id: str) -> Sequence[EventRecord]:
     """Return the run's events in order, data included where it is still kept."""
     rows = Event.objects.filter(run_id=run_id).order_by("seq").select_related("payload")
-    return [_event_record(row) for row in rows]
+    return [event_record(row) for row in rows]
 
 
-def _event_record(row: Event) -> EventRecord:
+def event_record(row: Event) -> EventRecord:
+    """Return the event as a value."""
     payload = getattr(row, "payload", None)
     return EventRecord(
         run_id=row.run_id,

@@ -184,6 +184,18 @@ def get_last_job(run_id: str) -> JobRecord:
     return job_record(row)
 
 
+def list_jobs(run_id: str, *, limit: int = 50) -> Sequence[JobRecord]:
+    """Return the run's jobs, latest first."""
+    rows = RollbackJob.objects.filter(run_id=run_id).order_by("-created_at", "-id")
+    return [job_record(row) for row in rows[:limit]]
+
+
+def list_live_jobs(*, limit: int = 20) -> Sequence[JobRecord]:
+    """Return the jobs that wait or work, whatever their run, oldest first."""
+    rows = RollbackJob.objects.filter(state__in=LIVE).order_by("created_at", "id")
+    return [job_record(row) for row in rows[:limit]]
+
+
 def find_live_job(run_id: str) -> JobRecord | None:
     """Return the job that waits or works on the run, if there is one."""
     row = RollbackJob.objects.filter(run_id=run_id, state__in=LIVE).first()
