@@ -191,3 +191,33 @@ class GovernanceEvent(models.Model):
 
     def __str__(self) -> str:
         return f"governance@{self.seq}"
+
+
+class IdempotentAnswer(models.Model):
+    """The first answer to a request with an `Idempotency-Key`, sealed; without one the request is in flight.
+
+    `scope` is the digest of caller, route and key, `body_digest` the keyed digest of the body that came with it.
+    """
+
+    scope = models.CharField(primary_key=True, max_length=64)
+    body_digest = models.CharField(max_length=64)
+    token = models.CharField(max_length=32)
+    # Epoch milliseconds of the database's clock.
+    started_ms = models.BigIntegerField(db_index=True)
+    status = models.PositiveSmallIntegerField(null=True, blank=True)
+    key_id = models.CharField(max_length=64, null=True, blank=True)
+    nonce = models.BinaryField(null=True, blank=True)
+    ciphertext = models.BinaryField(null=True, blank=True)
+
+    class Meta:
+        constraints: ClassVar = [
+            # An answer without its content could be given to nobody.
+            models.CheckConstraint(
+                condition=Q(status__isnull=True, key_id__isnull=True, nonce__isnull=True, ciphertext__isnull=True)
+                | Q(status__isnull=False, key_id__isnull=False, nonce__isnull=False, ciphertext__isnull=False),
+                name="idempotent_answer_is_whole",
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return self.scope

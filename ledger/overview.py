@@ -58,9 +58,7 @@ class ActRecord:
 
 def page_runs(*, wanted: RunFilter, place: Place | None = None, size: int = 50) -> Page[RunLine]:
     """Return a page of runs, newest first: two queries."""
-    rows = keyset_page(
-        _filtered(wanted), columns=("opened_at", "id"), is_descending=True, place=place, size=size
-    )
+    rows = keyset_page(_filtered(wanted), columns=("opened_at", "id"), is_descending=True, place=place, size=size)
     counts = _step_counts([row.id for row in rows.items])
     return rows.of(lambda row: _run_line(row, counts[row.id]))
 

@@ -38,13 +38,15 @@ class Situation:
 class Admission:
     """What the gate found: the violations, those of them that block, and what only deserves a note.
 
-    `requires_steps` are the standing successes that satisfied what the manifest requires.
+    `requires_steps` are the standing successes that satisfied what the manifest requires; `needs_approval` says that
+    people must agree first, to a call that nothing else speaks against.
     """
 
     violations: tuple[Violation, ...]
     blocking: tuple[Violation, ...]
     notes: tuple[str, ...]
     requires_steps: tuple[int, ...] = ()
+    needs_approval: bool = False
 
     def adding(self, violation: Violation, mode: Mode) -> Admission:
         """Return the admission with one more violation, found after the gate."""
@@ -60,10 +62,13 @@ def admit(situation: Situation) -> Admission:
     """Judge a call."""
     mode = situation.run.mode
     violations = tuple(_violations(situation))
-    if not violations and mode is Mode.ENFORCE and needs_approval(situation.manifest):
-        violations = (Violation(Code.APPROVAL_REQUIRED, "approval required"),)
-    required = tuple(sorted((situation.successes or {}).values()))
-    return Admission(violations, blocking(violations, mode), tuple(_notes(situation.manifest, mode)), required)
+    return Admission(
+        violations=violations,
+        blocking=blocking(violations, mode),
+        notes=tuple(_notes(situation.manifest, mode)),
+        requires_steps=tuple(sorted((situation.successes or {}).values())),
+        needs_approval=not violations and mode is Mode.ENFORCE and needs_approval(situation.manifest),
+    )
 
 
 def blocking(violations: Sequence[Violation], mode: Mode) -> tuple[Violation, ...]:

@@ -18,7 +18,7 @@ class Code(StrEnum):
     REQUIRES = "requires"
     IDEMPOTENCY_KEY_UNAVAILABLE = "idempotency_key_unavailable"
     DUPLICATE = "duplicate"
-    APPROVAL_REQUIRED = "approval_required"
+    APPROVAL_DENIED = "approval_denied"
     BEFORE_FAILED = "before_failed"
 
 

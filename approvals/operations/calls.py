@@ -3,7 +3,8 @@
 `begin_call` decides and announces: everything that speaks against the call is looked at under the lock of the run,
 in the transaction that commits `intended`, so that nothing can come between the look and the commit. Halts are read
 there, fresh. A call whose manifest reads the state before is judged once more earlier, so that nobody is sent to read
-for a call that is refused anyway.
+for a call that is refused anyway. A call that people must agree to opens a request, or uses up the one that was
+approved, in that same transaction.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from django.db import IntegrityError
 
 from approvals.core.before import NOT_DECLARED, BeforeAnswer, Captured, capture, read_arguments, unread
 from approvals.core.doors import Request, read_request, read_tool, require_earlier
-from approvals.core.errors import BeforeRequired, CallBlocked
+from approvals.core.errors import ApprovalRequired, BeforeRequired, CallBlocked
 from approvals.core.gate import Admission, enforced
 from approvals.core.redaction import hide
 from approvals.core.upstreams import upstream_of as default_upstream
@@ -27,6 +28,8 @@ from approvals.core.violations import Code, Violation
 from approvals.operations.admission import Candidate, judge
 from approvals.operations.completion import complete_call
 from approvals.operations.intents import build_intent
+from approvals.operations.requests import ApprovalSpent, Denied, Granted, Waiting, ask, use_up
+from approvals.queries import get_approval
 from ledger.core.errors import CallKeyTaken, ForeignRun, RunClosed
 from ledger.core.statuses import Mode, RunState
 from ledger.core.text import make_visible
@@ -90,9 +93,9 @@ def begin_call(
 ) -> Begun:
     """Announce a call, durably, before it is made.
 
-    Raises CallBlocked when violations block it (journaled), BeforeRequired when the state before must be read first,
-    RunClosed, ForeignRun and RunNotFound for the run, and an InvalidInput for a malformed call. `snapshot` takes the
-    place of the configured manifests.
+    Raises CallBlocked when violations block it (journaled), ApprovalRequired when people must agree first,
+    BeforeRequired when the state before must be read first, RunClosed, ForeignRun and RunNotFound for the run, and an
+    InvalidInput for a malformed call. `snapshot` takes the place of the configured manifests.
     """
     registry = current_snapshot(settings.CONFIGURATION.manifests) if snapshot is None else snapshot
     entry = registry.get(read_tool(tool))
@@ -140,6 +143,24 @@ def _require_admission(candidate: Candidate, now: datetime) -> None:
     admission = judge(candidate, run)
     if admission.blocking:
         _refuse(candidate, run, admission.blocking, now)
+    if admission.needs_approval:
+        _require_approval(candidate, now)
+
+
+def _require_approval(candidate: Candidate, now: datetime) -> None:
+    """Raise unless people agreed to the call; the approval is used up only by the step."""
+    ensure_documents(entries=candidate.involved)
+    with durable():
+        locked = lock_run(candidate.request.run_id)
+        run = _accepted(run_record(locked.row), candidate.request)
+        answer = ask(run=locked, candidate=candidate, now=now)
+    match answer:
+        case Waiting(approval_id=approval_id):
+            raise ApprovalRequired(get_approval(approval_id, now=now))
+        case Denied():
+            _refuse(candidate, run, (answer.violation,), now)
+        case Granted():
+            return
 
 
 def _accepted(run: RunRecord, request: Request) -> RunRecord:
@@ -154,27 +175,39 @@ def _accepted(run: RunRecord, request: Request) -> RunRecord:
 def _announce(candidate: Candidate, captured: Captured, now: datetime) -> Begun:
     for _ in range(TURNS - 1):
         # Another process announced the same call since we looked; the next look sees its step.
-        with suppress(CallKeyTaken, IntegrityError):
+        with suppress(CallKeyTaken, IntegrityError, ApprovalSpent):
             return _commit_or_refuse(candidate, captured, now)
     return _commit_or_refuse(candidate, captured, now)
 
 
 def _commit_or_refuse(candidate: Candidate, captured: Captured, now: datetime) -> Begun:
     try:
-        return _commit(candidate, captured, now)
+        committed = _commit(candidate, captured, now)
     except _Refused as refused:
         _refuse(candidate, refused.run, refused.violations, now)
+    if isinstance(committed, Waiting):
+        raise ApprovalRequired(get_approval(committed.approval_id, now=now))
+    return committed
 
 
-def _commit(candidate: Candidate, captured: Captured, now: datetime) -> Begun:
+def _commit(candidate: Candidate, captured: Captured, now: datetime) -> Begun | Waiting:
     with durable():
         locked = lock_run(candidate.request.run_id)
         run = _accepted(run_record(locked.row), candidate.request)
-        admission = _with_capture(judge(candidate, run), captured, candidate.manifest, run.mode)
+        admission = judge(candidate, run)
+        answer = ask(run=locked, candidate=candidate, now=now) if admission.needs_approval else None
+        if isinstance(answer, Waiting):
+            # The block ends well: the request that was just opened must stay.
+            return answer
+        if isinstance(answer, Denied):
+            raise _Refused(run, (answer.violation,))
+        admission = _with_capture(admission, captured, candidate.manifest, run.mode)
         if admission.blocking:
             raise _Refused(run, admission.blocking)
         intent = build_intent(candidate, run, admission, captured)
         step = record_intent(run=locked, intent=intent, actor=run.agent, now=now)
+        if answer is not None:
+            use_up(run=locked, granted=answer, number=step.number, now=now)
     return Begun(
         step=step,
         manifest=candidate.manifest,

@@ -103,3 +103,12 @@ class CallKeyTaken(Conflict):
     def __init__(self, run_id: str, number: int) -> None:
         super().__init__(f"duplicate of step {number} of run {run_id}")
         self.run_id, self.number = run_id, number
+
+
+class AnswerLost(Conflict):
+    """The request was answered before, and its answer can no longer be opened."""
+
+    code = "answer_lost"
+
+    def __init__(self) -> None:
+        super().__init__("this request was answered before, and the answer cannot be opened any more: look what it did")

@@ -40,8 +40,8 @@ class KeyRing:
     """The keys by id, the current one first; derived keys keep each use apart from the others."""
 
     def __init__(self, keys: Mapping[str, bytes]) -> None:
-        self._sealing = {key_id: _derive(key, b"undo handle") for key_id, key in keys.items()}
-        self._digests = {key_id: _derive(key, b"undo handle digest") for key_id, key in keys.items()}
+        self._sealing = {key_id: derive_key(key, b"undo handle") for key_id, key in keys.items()}
+        self._digests = {key_id: derive_key(key, b"undo handle digest") for key_id, key in keys.items()}
         self.current_id = next(iter(keys))
 
     def seal(self, handle: Handle, binding: Binding, nonce: bytes) -> SealedHandle:
@@ -71,7 +71,8 @@ class KeyRing:
         return hmac.new(self._digests[key_id], plain, hashlib.sha256).hexdigest()
 
 
-def _derive(key: bytes, purpose: bytes) -> bytes:
+def derive_key(key: bytes, purpose: bytes) -> bytes:
+    """Return the key for one use, from which no other use's key can be told."""
     return HKDF(algorithm=hashes.SHA256(), length=32, salt=None, info=b"reversi " + purpose).derive(key)
 
 
