@@ -9,6 +9,7 @@ import json
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import Any
 
 from django.db.models import Count, Exists, OuterRef, Q, QuerySet
@@ -26,12 +27,20 @@ UNVERIFIED = ReadBack.UNVERIFIED.value
 
 @dataclass(frozen=True, slots=True)
 class RunFilter:
-    """Which runs a list shows; `text` is looked for in what people know a run by, `actor` is a glob."""
+    """Which runs a list shows; `text` is looked for in what people know a run by.
+
+    `actor`, `tenant`, `environment` and `tool` are globs; a run has a tool when a step of it called one.
+    """
 
     principal: str | None = None
     state: RunState | None = None
     is_rolling_back: bool = False
     actor: str = ""
+    tenant: str = ""
+    environment: str = ""
+    tool: str = ""
+    since: datetime | None = None
+    until: datetime | None = None
     text: str = ""
     needs_attention: bool = False
 
@@ -69,19 +78,33 @@ def count_runs_needing_attention(*, principal: str | None, limit: int) -> int:
     return rows.order_by()[:limit].count()
 
 
+def page_run_records(*, wanted: RunFilter, place: Place | None = None, size: int = 50) -> Page[RunRecord]:
+    """Return a page of runs without their steps, newest first: one query."""
+    rows = keyset_page(_filtered(wanted), columns=("opened_at", "id"), is_descending=True, place=place, size=size)
+    return rows.of(run_record)
+
+
 def _filtered(wanted: RunFilter) -> QuerySet[Run]:
-    rows = Run.objects.all()
-    if wanted.principal is not None:
-        rows = rows.filter(principal=wanted.principal)
-    if wanted.state is not None:
-        rows = rows.filter(state=wanted.state)
-    if wanted.is_rolling_back:
-        rows = rows.filter(is_rolling_back=True)
-    if wanted.actor:
-        rows = rows.filter(MatchesGlob("actor", wanted.actor))
+    rows = Run.objects.filter(**_exact(wanted))
+    for column in ("actor", "tenant", "environment"):
+        if glob := getattr(wanted, column):
+            rows = rows.filter(MatchesGlob(column, glob))
+    if wanted.tool:
+        rows = rows.filter(Exists(Step.objects.filter(MatchesGlob("tool", wanted.tool), run=OuterRef("pk"))))
     if wanted.needs_attention:
         rows = rows.filter(Exists(Step.objects.filter(needs_attention(), run=OuterRef("pk"))))
     return rows.filter(_holds(wanted.text)) if wanted.text else rows
+
+
+def _exact(wanted: RunFilter) -> dict[str, object]:
+    named = {
+        "principal": wanted.principal,
+        "state": wanted.state,
+        "is_rolling_back": True if wanted.is_rolling_back else None,
+        "opened_at__gte": wanted.since,
+        "opened_at__lt": wanted.until,
+    }
+    return {name: value for name, value in named.items() if value is not None}
 
 
 def needs_attention() -> Q:
@@ -141,6 +164,12 @@ def list_step_events(run_id: str, number: int) -> Sequence[EventRecord]:
 def page_events(run_id: str, *, first: int, size: int) -> Sequence[EventRecord]:
     """Return at most `size` of the run's events, from the one numbered `first` on."""
     return _events(Event.objects.filter(run_id=run_id, seq__gte=first, seq__lt=first + size))
+
+
+def page_journal(*, run_id: str, place: Place | None = None, size: int = 50) -> Page[EventRecord]:
+    """Return a page of the run's events in order, data included where it is still kept: one query."""
+    rows = Event.objects.filter(run_id=run_id).select_related("payload")
+    return keyset_page(rows, columns=("seq",), is_descending=False, place=place, size=size).of(event_record)
 
 
 def _events(rows: QuerySet[Event]) -> list[EventRecord]:

@@ -13,14 +13,12 @@ from django.db.models import Exists, OuterRef, Q, QuerySet
 
 from ledger.core import chain
 from ledger.core.errors import RunNotFound, StepNotFound
-from ledger.core.filters import RunFilter
 from ledger.core.handles import Handle, HandleLost
 from ledger.core.sealing import Binding, KeyRing, SealedHandle
 from ledger.core.statuses import HANDLE_EVENTS, STANDING, Mode, ReadBack, RunState, SettledBy, StepState
 from ledger.core.values import EventRecord, RunRecord, StepRecord
 from ledger.key_ring import key_ring
 from ledger.models import Event, EventData, GovernanceEvent, GovernanceHead, Run, RunSalt, Step
-from reversi_site.kit.globs import MatchesGlob
 from reversi_site.kit.keyset import Page, Place, keyset_page
 
 ATTENTION = (StepState.INTENDED, StepState.UNCERTAIN, StepState.COMPENSATING, StepState.COMPENSATION_FAILED)
@@ -75,30 +73,6 @@ def list_runs(
         rows = rows.filter(_needs_attention())
     found = (run_record(row) for row in rows.iterator() if actor is None or fnmatchcase(row.actor, actor))
     return [run for run, _ in zip(found, range(limit), strict=False)]
-
-
-def list_run_page(*, wanted: RunFilter, place: Place | None, size: int) -> Page[RunRecord]:
-    """Return one page of the runs that are asked for, newest first."""
-    rows = Run.objects.filter(**_exact(wanted))
-    for column in ("actor", "tenant", "environment"):
-        glob = getattr(wanted, column)
-        rows = rows if glob is None else rows.filter(MatchesGlob(column, glob))
-    if wanted.tool is not None:
-        rows = rows.filter(Exists(Step.objects.filter(MatchesGlob("tool", wanted.tool), run=OuterRef("pk"))))
-    if wanted.needs_attention:
-        rows = rows.filter(_needs_attention())
-    found = keyset_page(rows, columns=("opened_at", "id"), is_descending=True, place=place, size=size)
-    return found.of(run_record)
-
-
-def _exact(wanted: RunFilter) -> dict[str, object]:
-    named = {
-        "principal": wanted.principal,
-        "state": wanted.state,
-        "opened_at__gte": wanted.since,
-        "opened_at__lt": wanted.until,
-    }
-    return {name: value for name, value in named.items() if value is not None}
 
 
 def _needs_attention() -> Exists:

@@ -1,7 +1,7 @@
-"""What an error means at the edges: one table from error classes to exit codes.
+"""What an error means at the edges: one table from error classes to exit codes, one to HTTP statuses.
 
-Commands have no `try` for domain errors; the command line asks this table once, at its top. The most special class
-decides, so a family may be told apart where one member means something else. A column for HTTP goes here too.
+Commands and views have no `try` for domain errors; each edge asks its table once, at its top. The most special class
+decides, so a family may be told apart where one member means something else.
 """
 
 from __future__ import annotations
@@ -9,8 +9,11 @@ from __future__ import annotations
 import sys
 from collections.abc import Mapping
 from enum import IntEnum
+from http import HTTPStatus
 
+from approvals.core.errors import ApprovalRequired, BeforeRequired, NotAuthenticated
 from ledger.core.errors import BadField, BadRunId
+from manifests_registry.core.errors import InvalidManifests
 from reversi_sdk.errors import (
     Conflict,
     EffectUncertainError,
@@ -21,6 +24,8 @@ from reversi_sdk.errors import (
     ToolError,
     Unavailable,
 )
+from reversi_site.configuration import ConfigurationInvalid
+from reversi_site.kit.api.errors import BodyIncomplete, BodyTooLarge, CredentialsMissing, KeyReused
 from rollback.core.errors import NoteRequired, OptionsInvalid, StatusUnknown
 
 
@@ -53,6 +58,33 @@ EXIT_CODES: Mapping[type[ReversiError], ExitCode] = {
     Unavailable: ExitCode.UNAVAILABLE,
     ReversiError: ExitCode.INTERNAL,
 }
+
+HTTP_STATUSES: Mapping[type[ReversiError], HTTPStatus] = {
+    BodyTooLarge: HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
+    BodyIncomplete: HTTPStatus.REQUEST_TIMEOUT,
+    KeyReused: HTTPStatus.UNPROCESSABLE_ENTITY,
+    CredentialsMissing: HTTPStatus.UNAUTHORIZED,
+    NotAuthenticated: HTTPStatus.UNAUTHORIZED,
+    BeforeRequired: HTTPStatus.PRECONDITION_REQUIRED,
+    # No error of the caller's: the call waits, and this is how it is told.
+    ApprovalRequired: HTTPStatus.ACCEPTED,
+    # Whoever runs the deployment must mend these; a caller can only come again.
+    InvalidManifests: HTTPStatus.SERVICE_UNAVAILABLE,
+    ConfigurationInvalid: HTTPStatus.SERVICE_UNAVAILABLE,
+    InvalidInput: HTTPStatus.BAD_REQUEST,
+    NotFound: HTTPStatus.NOT_FOUND,
+    NotAllowed: HTTPStatus.FORBIDDEN,
+    Conflict: HTTPStatus.CONFLICT,
+    ToolError: HTTPStatus.BAD_GATEWAY,
+    EffectUncertainError: HTTPStatus.BAD_GATEWAY,
+    Unavailable: HTTPStatus.SERVICE_UNAVAILABLE,
+    ReversiError: HTTPStatus.INTERNAL_SERVER_ERROR,
+}
+
+
+def http_status(error: ReversiError) -> HTTPStatus:
+    """Return the status that an error is answered with."""
+    return next(HTTP_STATUSES[kind] for kind in type(error).__mro__ if kind in HTTP_STATUSES)
 
 
 def exit_code(error: BaseException) -> ExitCode:

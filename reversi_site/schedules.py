@@ -28,6 +28,7 @@ HEARTBEAT_RED_MS = 3 * 60_000
 class Job(StrEnum):
     """What can be scheduled."""
 
+    ANSWER_PURGE = "answer_purge"
     HEARTBEAT = "heartbeat"
     JOB_RECOVERY = "job_recovery"
     TIMEOUT_SWEEP = "timeout_sweep"
@@ -72,7 +73,14 @@ def _recover(now: datetime) -> int:
     return recover_abandoned_jobs(now=now)
 
 
+def _purge_answers(now: datetime) -> int:
+    from ledger.operations.idempotency import purge_answers
+
+    return purge_answers(now=now)
+
+
 JOBS: Mapping[Job, JobKind] = {
+    Job.ANSWER_PURGE: JobKind(60 * 60_000, _purge_answers),
     Job.HEARTBEAT: JobKind(30_000, _beat),
     Job.JOB_RECOVERY: JobKind(30_000, _recover),
     Job.TIMEOUT_SWEEP: JobKind(30_000, _sweep),

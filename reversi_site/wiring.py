@@ -6,6 +6,7 @@ meant for every undo and comes before everything else.
 
 from __future__ import annotations
 
+import functools
 import os
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, TypeVar
@@ -80,6 +81,16 @@ def upstream_of(tool: str, connectors: Connectors) -> str:
     """Return the upstream that a tool belongs to: the configured one that offers it, else its prefix."""
     owners = (name for name, connector in connectors.items() if tool in connector.tools)
     return next(owners, default_upstream(tool))
+
+
+def configured_upstream_of(tool: str) -> str:
+    """Return the upstream of a tool in this deployment; `settings.REVERSI_UPSTREAM_OF` names this function."""
+    return upstream_of(tool, _connectors_of(settings.CONFIGURATION))
+
+
+@functools.lru_cache(maxsize=1)
+def _connectors_of(configuration: Configuration) -> Connectors:
+    return build_connectors(configuration)
 
 
 def reaches_tools(configuration: Configuration) -> bool:

@@ -9,10 +9,23 @@ import json
 import sys
 import unicodedata
 from collections.abc import Iterable, Sequence
-from datetime import datetime
 from typing import Any
 
 import click
+
+from ledger.core.documents import shown_time
+
+__all__ = [
+    "OutputClosed",
+    "columns",
+    "emit_json",
+    "emit_lines",
+    "is_watched",
+    "note",
+    "note_lines",
+    "shown_time",
+    "visible",
+]
 
 
 class OutputClosed(Exception):
@@ -55,11 +68,6 @@ def visible(text: str) -> str:
 
 def _is_steering(character: str) -> bool:
     return unicodedata.category(character) in ("Cc", "Cf", "Cs", "Zl", "Zp")
-
-
-def shown_time(at: datetime | None) -> str | None:
-    """Return a time as documents and people read it: UTC, to the second."""
-    return None if at is None else at.strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def columns(rows: Sequence[Sequence[str]]) -> list[str]:

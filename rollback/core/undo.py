@@ -54,6 +54,15 @@ def choose_undo(step: PlanStep, *, doubt: Doubtful, keyed_digest: KeyedDigest, n
     return _serving(built, now) if doubt.kind is Doubt.NONE else _same(built, doubt)
 
 
+def build_undos(step: PlanStep, *, keyed_digest: KeyedDigest) -> Mapping[Role, Chosen | Withheld]:
+    """Return every undo that the manifest declares for the step as it stands, whether its window is open or not."""
+    manifest, handle = step.manifest, step.record.handle
+    if manifest is None or manifest.undo is None or not isinstance(handle, Handle):
+        return {}
+    maker = _Maker(step, manifest, handle, keyed_digest)
+    return {role: maker.build(role, undo) for role, undo in _candidates(manifest.undo, handle)}
+
+
 def _same(built: Sequence[Chosen | Withheld], doubt: Doubtful) -> Chosen | Withheld:
     sent = (undo for undo in built if isinstance(undo, Chosen) and undo.pair == doubt.pair)
     return next(sent, Withheld("it can no longer be built as it was sent"))

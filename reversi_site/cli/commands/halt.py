@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
+from approvals.core.documents import halt_document
 from reversi_site.cli import session
-from reversi_site.cli.output import emit_json, emit_lines, shown_time
+from reversi_site.cli.output import emit_json, emit_lines
 from reversi_site.cli.parameters import HALT_REASON, NAME, json_option
 from reversi_site.identity import local_principal
 
@@ -54,7 +55,7 @@ def add(*, reason: str, by: str | None, is_json: bool, **scope: str | None) -> N
 
     record, in_flight = add_halt(reason=reason, scope=HaltScope(**scope), actor=by or local_principal(), now=now)
     if is_json:
-        emit_json(_document(record) | {"in_flight": in_flight})
+        emit_json(halt_document(record) | {"in_flight": in_flight})
     else:
         emit_lines([_line(record), f"{in_flight} matching calls in flight"])
 
@@ -74,7 +75,7 @@ def list_(*, is_all: bool, is_json: bool) -> None:
 
     found = queries.list_halts(active_only=not is_all)
     if is_json:
-        emit_json({"halts": [_document(record) for record in found]})
+        emit_json({"halts": [halt_document(record) for record in found]})
     else:
         emit_lines([_line(record) for record in found] or ["no halts"])
 
@@ -106,14 +107,3 @@ def _line(record: HaltRecord) -> str:
     lifted = f"  lifted by {record.lifted_by}" if record.lifted_at else ""
     return f"{record.id}  {record.reason}  scope={scope}  by {record.added_by}{lifted}"
 
-
-def _document(record: HaltRecord) -> dict[str, Any]:
-    return {
-        "id": record.id,
-        "reason": record.reason,
-        "scope": record.scope.to_json(),
-        "added_by": record.added_by,
-        "added_at": shown_time(record.added_at),
-        "lifted_by": record.lifted_by,
-        "lifted_at": shown_time(record.lifted_at),
-    }

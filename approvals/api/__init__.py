@@ -1,0 +1,1 @@
+"""The HTTP API of runs, calls, approvals and halts."""

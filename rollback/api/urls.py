@@ -1,0 +1,15 @@
+"""The routes of outcomes, plans and rollbacks, under `/v1/`."""
+
+from __future__ import annotations
+
+from django.urls import path
+
+from rollback.api import outcomes, rollbacks
+
+urlpatterns = [
+    path("runs/<str:run_id>/plan", rollbacks.PlanView.as_view()),
+    path("runs/<str:run_id>/rollback", rollbacks.RollbackView.as_view()),
+    path("runs/<str:run_id>/verify", rollbacks.VerifyView.as_view()),
+    path("runs/<str:run_id>/steps/<int:number>/complete", outcomes.CompleteView.as_view()),
+    path("runs/<str:run_id>/steps/<int:number>/resolve", outcomes.ResolveView.as_view()),
+]
