@@ -11,6 +11,7 @@ import ctypes
 import os
 import signal
 import sys
+from collections.abc import Callable
 
 _PR_SET_PDEATHSIG = 1
 
@@ -27,3 +28,19 @@ def detach_children() -> None:
             libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
 
     os.register_at_fork(after_in_child=after_fork)
+
+
+def dying_with_parent() -> Callable[[], None]:
+    """Return what a new child must do first so that the kernel kills it when this process dies; nothing elsewhere."""
+    parent = os.getpid()
+    libc = ctypes.CDLL(None, use_errno=True) if sys.platform == "linux" else None
+
+    def in_child() -> None:
+        if libc is None:
+            return
+        libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+        if os.getppid() != parent:
+            # It died before it could be watched.
+            os._exit(1)
+
+    return in_child

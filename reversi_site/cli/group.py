@@ -14,6 +14,7 @@ import click
 from reversi_site.cli.parameters import FOLDER
 
 COMMANDS: Mapping[str, str] = {
+    "up": "up:up",
     "demo": "demo:demo",
     "doctor": "doctor:doctor",
     "worker": "worker:worker",
@@ -59,6 +60,7 @@ def reversi(data: str | None) -> None:
 
     \b
     Examples:
+      reversi up                            console, API and worker on this machine
       reversi demo                          see the whole thing at work, in a folder of its own
       reversi runs list --attention         which runs need a person
       reversi plan --last                   what a rollback of the last run would do
