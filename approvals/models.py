@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from enum import StrEnum
 from typing import ClassVar
 
 from django.conf import settings
@@ -11,21 +9,13 @@ from django.db import models
 from django.db.models import Q
 
 from approvals.core.requests import LIVE, Decision, RequestKind, RequestState
+from reversi_site.kit.constraints import one_of, words
 
 GLOB = 200
 NAME = 200
 LABEL = 200
 DIGEST = 64
 PREFIX = 16
-
-
-def _words(members: Iterable[StrEnum]) -> list[str]:
-    # Plain texts, so that a migration never imports the enums of its day.
-    return sorted(member.value for member in members)
-
-
-def _one_of(field: str, words: type[StrEnum]) -> Q:
-    return Q(**{f"{field}__in": _words(words)})
 
 
 class Halt(models.Model):
@@ -128,16 +118,16 @@ class ApprovalRequest(models.Model):
             # Two live requests for the same thing would be two chances to have it approved, and two uses.
             models.UniqueConstraint(
                 fields=["run", "tool", "args_digest", "manifest_checksum"],
-                condition=Q(state__in=_words(LIVE), kind=RequestKind.CALL.value),
+                condition=Q(state__in=words(LIVE), kind=RequestKind.CALL.value),
                 name="approval_one_live_per_call",
             ),
             models.UniqueConstraint(
                 fields=["run", "step", "tool", "args_digest", "manifest_checksum"],
-                condition=Q(state__in=_words(LIVE), kind=RequestKind.COMPENSATION.value),
+                condition=Q(state__in=words(LIVE), kind=RequestKind.COMPENSATION.value),
                 name="approval_one_live_per_undo",
             ),
-            models.CheckConstraint(condition=_one_of("state", RequestState), name="approval_state_known"),
-            models.CheckConstraint(condition=_one_of("kind", RequestKind), name="approval_kind_known"),
+            models.CheckConstraint(condition=one_of("state", RequestState), name="approval_state_known"),
+            models.CheckConstraint(condition=one_of("kind", RequestKind), name="approval_kind_known"),
             models.CheckConstraint(condition=Q(quorum__gte=1), name="approval_quorum_positive"),
             # Only an approval that was given in time can be used, and by one step.
             models.CheckConstraint(
@@ -146,7 +136,7 @@ class ApprovalRequest(models.Model):
                 name="approval_used_has_step_and_time",
             ),
             models.CheckConstraint(
-                condition=~Q(state__in=_words((RequestState.APPROVED, RequestState.USED)))
+                condition=~Q(state__in=words((RequestState.APPROVED, RequestState.USED)))
                 | Q(answered_at__isnull=False, use_until__isnull=False),
                 name="approval_approved_has_times",
             ),
@@ -155,7 +145,7 @@ class ApprovalRequest(models.Model):
             # A repeated call looks for the latest request of its own.
             models.Index(fields=["run", "tool", "args_digest"], name="approval_of_call"),
             # The deadlines look at what is still live.
-            models.Index(fields=["deadline_at"], condition=Q(state__in=_words(LIVE)), name="approval_live"),
+            models.Index(fields=["deadline_at"], condition=Q(state__in=words(LIVE)), name="approval_live"),
         ]
 
     def __str__(self) -> str:
@@ -189,7 +179,7 @@ class Vote(models.Model):
     class Meta:
         constraints: ClassVar = [
             models.UniqueConstraint(fields=["request", "voter"], name="vote_once_per_person"),
-            models.CheckConstraint(condition=_one_of("decision", Decision), name="vote_decision_known"),
+            models.CheckConstraint(condition=one_of("decision", Decision), name="vote_decision_known"),
         ]
 
     def __str__(self) -> str:

@@ -28,6 +28,8 @@ class RollbackJob(models.Model):
     fence = models.BigIntegerField(null=True, blank=True)
     # Epoch milliseconds of the database's clock.
     lease_until_ms = models.BigIntegerField(null=True, blank=True)
+    # Of an undo that a remote worker runs: the hash of the token that proves whose it is.
+    lease_hash = models.CharField(max_length=64, null=True, blank=True, unique=True)
     claims = models.IntegerField(default=0)
     enqueues = models.IntegerField(default=0)
     enqueued_at = models.DateTimeField(null=True, blank=True)

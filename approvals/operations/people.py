@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from datetime import datetime
 
 from django.contrib.auth.hashers import make_password
@@ -59,34 +59,23 @@ def _join(user: User, groups: Sequence[str]) -> None:
     user.groups.add(*Group.objects.filter(name__in=groups))
 
 
-def _leave(user: User, groups: Sequence[str]) -> None:
-    user.groups.remove(*Group.objects.filter(name__in=groups))
-
-
 def grant_roles(*, username: str, roles: Sequence[str], actor: str, now: datetime) -> PersonRecord:
     """Put a user into roles or groups of approvers; raises PersonNotFound."""
-    return _change(username, roles, _join, kind="roles_granted", actor=actor, now=now)
+    groups = _groups(roles)
+    with durable():
+        user = _locked_user(username)
+        _join(user, groups)
+        record_act(kind="roles_granted", actor=actor, data={"user": username, "roles": list(groups)}, now=now)
+    return person_record(user)
 
 
 def revoke_roles(*, username: str, roles: Sequence[str], actor: str, now: datetime) -> PersonRecord:
     """Take a user out of roles or groups; what its keys may do shrinks at once. Raises PersonNotFound."""
-    return _change(username, roles, _leave, kind="roles_revoked", actor=actor, now=now)
-
-
-def _change(
-    username: str,
-    roles: Sequence[str],
-    change: Callable[[User, Sequence[str]], None],
-    *,
-    kind: str,
-    actor: str,
-    now: datetime,
-) -> PersonRecord:
     groups = _groups(roles)
     with durable():
         user = _locked_user(username)
-        change(user, groups)
-        record_act(kind=kind, actor=actor, data={"user": username, "roles": list(groups)}, now=now)
+        user.groups.remove(*Group.objects.filter(name__in=groups))
+        record_act(kind="roles_revoked", actor=actor, data={"user": username, "roles": list(groups)}, now=now)
     return person_record(user)
 
 

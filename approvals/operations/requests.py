@@ -150,8 +150,8 @@ def end_request(row: ApprovalRequest, state: RequestState, *, why: str, actor: s
     if ApprovalRequest.objects.filter(pk=row.pk, state=row.state).update(state=state) != 1:
         return False
     _purge(row.pk)
-    data = {"approval": row.pk, "run": row.run_id, "was": row.state, "why": why}
-    record_act(kind=f"approval_{state.value}", actor=actor, data=data, now=now)
+    data = {"approval": row.pk, "run": row.run_id, "was": row.state, "state": state.value, "why": why}
+    record_act(kind="approval_ended", actor=actor, data=data, now=now)
     return True
 
 

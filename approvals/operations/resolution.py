@@ -42,7 +42,7 @@ def resolve_step(
     if status == StepState.FAILED and not isinstance(result, Missing):
         raise NotResolvable("result: a call that failed has none")
     step = get_step(run_id, number)
-    handle, unrecoverable = _corrected(step, result) if status == StepState.SUCCEEDED else (None, None)
+    handle, unrecoverable = corrected_handle(step, result) if status == StepState.SUCCEEDED else (None, None)
     return resolve_outcome(
         run_id=run_id,
         number=number,
@@ -55,7 +55,8 @@ def resolve_step(
     )
 
 
-def _corrected(step: StepRecord, result: Any | Missing) -> tuple[Handle | None, str | None]:
+def corrected_handle(step: StepRecord, result: Any | Missing) -> tuple[Handle | None, str | None]:
+    """Return the handle of a step that turned out to have succeeded, and why it cannot be undone if so."""
     manifest = trusted_manifest(step)
     if manifest is None or isinstance(manifest, str) or not isinstance(step.handle, Handle):
         return None, step.unrecoverable

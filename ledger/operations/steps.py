@@ -188,6 +188,36 @@ def resolve_outcome(
     return queries.get_step(run_id, number)
 
 
+def reconcile_outcome(
+    *,
+    run_id: str,
+    number: int,
+    state: StepState,
+    handle: Handle | None,
+    unrecoverable: str | None,
+    is_hearsay: bool,
+    note: str,
+    actor: str,
+    now: datetime,
+) -> StepRecord:
+    """Settle an unresolved step by what was found downstream; raises IllegalTransition when it is not unresolved.
+
+    `is_hearsay` says that only the run's own agent saw it: then the step counts as observed by its caller.
+    """
+    with durable():
+        run = lock_run(run_id)
+        step = get_locked_step(run, number)
+        move = Move.RESOLVE_SUCCEEDED if state is StepState.SUCCEEDED else Move.RESOLVE_FAILED
+        changes: dict[str, object] = {"settled_by": SettledBy.LOOKUP.value, "settled_at": now, "error": None}
+        if handle is not None:
+            changes["unrecoverable"] = unrecoverable
+        if is_hearsay:
+            changes["observed_by"] = "caller"
+        data = {"note": note, "from": step.state, "unrecoverable": unrecoverable, "hearsay": is_hearsay}
+        move_step(run, step, move, actor=actor, now=now, data=data, handle=handle, changes=changes)
+    return queries.get_step(run_id, number)
+
+
 def resolve_locked(
     run: LockedRun,
     step: Step,

@@ -82,3 +82,23 @@ class ReadBackMismatch(Conflict):
     def __init__(self, run_id: str, number: int, tool: str, mismatch: str) -> None:
         super().__init__(f"step {number} of run {run_id} does not look undone: {tool} answers that {mismatch}")
         self.run_id, self.number, self.tool, self.mismatch = run_id, number, tool, mismatch
+
+
+class UndoNotPossible(Conflict):
+    """The undo of this step cannot be handed out as the run stands."""
+
+    code = "undo_not_possible"
+
+    def __init__(self, run_id: str, number: int, why: str, blocked_by: Sequence[int] = ()) -> None:
+        super().__init__(f"step {number} of run {run_id} cannot be undone now: {why}")
+        self.run_id, self.number, self.why, self.blocked_by = run_id, number, why, tuple(blocked_by)
+
+
+class LeaseLost(Conflict):
+    """The lease names no undo that is under way: it ended, or another executor took the run over."""
+
+    code = "lease_lost"
+
+    def __init__(self, run_id: str, number: int) -> None:
+        super().__init__(f"the lease on the undo of step {number} of run {run_id} does not hold any more")
+        self.run_id, self.number = run_id, number

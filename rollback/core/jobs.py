@@ -17,6 +17,7 @@ class JobKind(StrEnum):
     ROLLBACK = "rollback"
     VERIFY = "verify"
     RESOLVE = "resolve"
+    COMPENSATION = "compensation"
 
 
 class JobState(StrEnum):

@@ -87,6 +87,19 @@ def claim_new(*, kind: JobKind, run_id: str, options: RollbackOptions, actor: st
         return _claim_locked(row, worker, now)
 
 
+def claim_remote(*, run_id: str, actor: str, worker: str, lease_hash: str, now: datetime) -> Claim:
+    """Make and claim the job of one undo that a remote worker runs, within the caller's block.
+
+    Unlike a person's own process it waits for a job that is queued: raises RollbackRunning.
+    """
+    require_transaction()
+    row = _insert(JobKind.COMPENSATION, run_id, RollbackOptions(), actor, now, is_foreground=False)
+    # No worker of ours can go on with it: when its lease runs out it is ended.
+    row.is_foreground, row.lease_hash, row.total = True, lease_hash, 1
+    row.save(force_insert=True)
+    return _claim_locked(row, worker, now)
+
+
 def _insert(
     kind: JobKind, run_id: str, options: RollbackOptions, actor: str, now: datetime, *, is_foreground: bool
 ) -> RollbackJob:
@@ -163,14 +176,26 @@ def finish(
     claim: Claim, *, refused: Mapping[int, Refused], taken: frozenset[int] = frozenset(), done: int = 0, now: datetime
 ) -> JobRecord:
     """End the job with the report of how the steps stand, and let calls pass again; raises FenceLost."""
-    options = claim.job.options
     with durable():
         lock_run(claim.run_id, fence=claim.fence)
-        hold(claim, busy_ms=0, done=done)
-        steps = load_steps(claim.run_id)
-        report = steps.report(now=now, refused=refused, selection=options.selection, taken=taken).to_json()
-        _end(claim, state=JobState.DONE, report=report, error=None, now=now, closes=options.closes)
+        finish_locked(claim, refused=refused, taken=taken, done=done, now=now)
     return job_record(RollbackJob.objects.get(pk=claim.job.id))
+
+
+def finish_locked(
+    claim: Claim,
+    *,
+    refused: Mapping[int, Refused] | None = None,
+    taken: frozenset[int] = frozenset(),
+    done: int = 0,
+    now: datetime,
+) -> None:
+    """End the job within the caller's block, which has locked the run under the fence."""
+    options = claim.job.options
+    hold(claim, busy_ms=0, done=done)
+    steps = load_steps(claim.run_id)
+    report = steps.report(now=now, refused=refused, selection=options.selection, taken=taken).to_json()
+    _end(claim, state=JobState.DONE, report=report, error=None, now=now, closes=options.closes)
 
 
 def fail(claim: Claim, *, error: str, now: datetime) -> None:

@@ -30,6 +30,7 @@ from rollback.core.doubt import Course, Doubt, Doubtful, course_of, doubt_about,
 from rollback.core.plan import needs_approval
 from rollback.core.ports import UndoAnswer, UndoCall, UndoFailed, Undone, UndoUnknown
 from rollback.core.report import Refusal, Refused
+from rollback.core.sending import undo_call
 from rollback.core.steps import AttemptFact, AttemptOutcome, PlanStep
 from rollback.core.undo import Chosen
 from rollback.models import Attempt
@@ -184,25 +185,13 @@ class Undoing:
             self.work.sleep(wait_ms / 1000)
 
     @property
-    def _carried(self) -> dict[str, str]:
-        """The key as the argument that the tool takes it in (D41 b); never part of the pair."""
-        tool = self.step.follow_ups.get(self.chosen.undo.tool)
-        carrier = tool.key_carrier if tool is not None else None
-        return {} if carrier is None or carrier.argument is None else {carrier.argument: self.chosen.key}
-
-    @property
     def _timeout_ms(self) -> int:
         return self.chosen.undo.timeout_ms or usual_timeout_ms()
 
     def _call(self) -> UndoCall:
-        record = self.step.record
-        return UndoCall(
-            run_id=record.run_id,
-            step=record.number,
-            tool=self.chosen.undo.tool,
-            original_tool=record.tool,
-            args={**self.chosen.arguments, **self._carried},
-            idempotency_key=self.chosen.key,
+        return undo_call(
+            self.step,
+            self.chosen,
             timeout_ms=self._timeout_ms,
             is_overwrite_allowed=self.work.options.is_overwrite_allowed,
         )
@@ -223,18 +212,13 @@ class Undoing:
         self.attempts.append(attempt_fact(row))
 
     def _new_attempt(self, now: datetime) -> Attempt:
-        return Attempt(
-            run_id=self.work.run_id,
-            step=self.step.number,
+        return new_attempt(
+            self.step,
+            self.chosen,
             number=len(self.attempts),
             job_id=self.work.claim.job.id,
-            pair=self.chosen.pair,
-            generation=self.chosen.generation,
-            key=self.chosen.key,
-            tool=self.chosen.undo.tool,
-            role=self.chosen.role.value,
             is_keyed=self._is_keyed,
-            sent_at=now,
+            now=now,
         )
 
     def _journal(self, row: Attempt) -> dict[str, Any]:
@@ -321,6 +305,23 @@ class Undoing:
                 extra=tuple(extra),
             )
         return Turn.SETTLED
+
+
+def new_attempt(step: PlanStep, chosen: Chosen, *, number: int, job_id: str, is_keyed: bool, now: datetime) -> Attempt:
+    """Return the row of one send, to be committed before it."""
+    return Attempt(
+        run_id=step.record.run_id,
+        step=step.number,
+        number=number,
+        job_id=job_id,
+        pair=chosen.pair,
+        generation=chosen.generation,
+        key=chosen.key,
+        tool=chosen.undo.tool,
+        role=chosen.role.value,
+        is_keyed=is_keyed,
+        sent_at=now,
+    )
 
 
 def refuse(work: Work, step: PlanStep, refused: Refused) -> Refused:
