@@ -61,6 +61,50 @@ class Plan(Answer):
     digest = _Char()
 
 
+class FailedStep(Answer):
+    """A step whose undo, or its check, failed."""
+
+    step = serializers.IntegerField()
+    error = _Char(allow_null=True)
+
+
+class DeferredStep(Answer):
+    """A step that others which still stand were built on."""
+
+    step = serializers.IntegerField()
+    blocked_by = _numbers()
+
+
+class Residue(Answer):
+    """What stays behind after an undo."""
+
+    step = serializers.IntegerField()
+    residue = serializers.ListField(child=_Char())
+
+
+class Report(Answer):
+    """How every step stands after what was undone; `steps` has a line for each."""
+
+    run_id = _Char()
+    compensated = _numbers()
+    skipped = _numbers()
+    failed = FailedStep(many=True)
+    unrecoverable = _numbers()
+    unresolved = _numbers()
+    unmanifested = _numbers()
+    deferred = DeferredStep(many=True)
+    awaiting_approval = _numbers()
+    unverified = _numbers()
+    complete = serializers.BooleanField()
+    by_hand = _numbers()
+    unchecked = _numbers()
+    fallback = _numbers()
+    leaves_standing = _numbers()
+    residue = Residue(many=True)
+    selection = Selection(allow_null=True)
+    steps = serializers.ListField(child=JsonObject())
+
+
 class Progress(Answer):
     """How far a job is."""
 
@@ -132,4 +176,4 @@ class Reconciled(Answer):
     open = Open(many=True)
 
 
-__all__ = ["Completed", "Job", "Plan", "Reconciled", "RemoteCall", "Step"]
+__all__ = ["Completed", "Job", "Plan", "Reconciled", "RemoteCall", "Report", "Step"]

@@ -22,7 +22,7 @@ from rollback.core.options import RollbackOptions
 from rollback.core.plan import Plan
 from rollback.core.selection import Selection
 from rollback.operations.jobs import start_rollback, start_verification
-from rollback.queries import get_last_job, get_plan
+from rollback.queries import get_last_job, get_plan, get_report
 
 STEPS = r"^[0-9]{1,9}(,[0-9]{1,9}){0,999}$"
 
@@ -43,9 +43,27 @@ class PlanView(OperationView):
 
     def get(self, request: Request, run_id: str) -> Response:
         """Show what a rollback would do, newest step first; changes nothing."""
-        numbers = self.given.get("steps")
-        steps = None if numbers is None else [int(number) for number in numbers.split(",")]
-        return Response(plan_of(run_id, chosen(steps, self.given.get("to_step"))).to_json())
+        return Response(plan_of(run_id, asked(self.given)).to_json())
+
+
+class ReportView(OperationView):
+    """How the steps of a run stand."""
+
+    rights = {"GET": READ}
+    query = ChosenSteps
+    answers: ClassVar[Any] = {"GET": {200: answers.Report}}
+
+    def get(self, request: Request, run_id: str) -> Response:
+        """Report how the steps stand now, whoever undid them; `complete` says whether nothing is left to do."""
+        report = get_report(run_id=run_id, now=SystemClock().now(), selection=asked(self.given))
+        return Response(report.to_json())
+
+
+def asked(given: Mapping[str, Any]) -> Selection | None:
+    """Return the selection that a query makes."""
+    numbers = given.get("steps")
+    steps = None if numbers is None else [int(number) for number in numbers.split(",")]
+    return chosen(steps, given.get("to_step"))
 
 
 def plan_of(run_id: str, selection: Selection | None) -> Plan:

@@ -8,6 +8,7 @@ from rollback.api import outcomes, rollbacks
 
 urlpatterns = [
     path("runs/<str:run_id>/plan", rollbacks.PlanView.as_view()),
+    path("runs/<str:run_id>/report", rollbacks.ReportView.as_view()),
     path("runs/<str:run_id>/rollback", rollbacks.RollbackView.as_view()),
     path("runs/<str:run_id>/verify", rollbacks.VerifyView.as_view()),
     path("runs/<str:run_id>/steps/<int:number>/complete", outcomes.CompleteView.as_view()),
