@@ -22,9 +22,11 @@ from reversi_site.errors import http_status, is_database_unavailable
 from reversi_site.kit.api.authentication import CHALLENGE
 from reversi_site.kit.api.errors import CredentialsMissing, FieldsInvalid
 from reversi_site.kit.api.problems import CONTENT_TYPE, problem_body, problem_response
-from rollback.core.errors import PlanStale, RollbackRunning
+from rollback.core.errors import PlanStale, RollbackRunning, UndoNotPossible
 
 API = "/v1/"
+# What a caller is told of what only the deployment can mend.
+UNTOLD = "this cannot be served at the moment; the log of the deployment says why"
 _LOG = logging.getLogger(__name__)
 
 # What a problem carries besides the standard members, by class of error.
@@ -38,6 +40,7 @@ MEMBERS: Mapping[type[ReversiError], Callable[[Any], dict[str, Any]]] = {
     OutcomeConflict: lambda error: {"recorded": error.recorded, "reported": error.reported},
     PlanStale: lambda error: {"digest": error.current},
     RollbackRunning: lambda error: {"job": error.job_id, "state": error.state},
+    UndoNotPossible: lambda error: {"blocked_by": list(error.blocked_by)},
     WiderThanKey: lambda error: {"field": error.field},
 }
 
@@ -52,7 +55,7 @@ def handle_exception(error: Exception, context: Mapping[str, Any]) -> Response |
         return _of_framework(error)
     if is_database_unavailable(error):
         _LOG.error("the store cannot be used: %s", error)
-        return _problem(HTTPStatus.SERVICE_UNAVAILABLE, Unavailable.code, "the store cannot be used at the moment")
+        return _problem(HTTPStatus.SERVICE_UNAVAILABLE, Unavailable.code, UNTOLD)
     return None
 
 
@@ -61,7 +64,7 @@ def _declared(error: ReversiError) -> Response:
     status = http_status(error)
     if status >= HTTPStatus.INTERNAL_SERVER_ERROR:
         _LOG.error("%s: %s", error.code, error)
-        return _problem(status, error.code, status.description or status.phrase)
+        return _problem(status, error.code, UNTOLD)
     if isinstance(error, NotAuthenticated | CredentialsMissing):
         # Which of the reasons it was would tell a thief what was stolen.
         response = _problem(status, NotAuthenticated.code, "a valid API key is required: Authorization: Bearer rk_…")

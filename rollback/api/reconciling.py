@@ -40,12 +40,12 @@ class Findings(Body):
 class ReconcileView(OperationView):
     """What the run's own agent found out."""
 
-    rights = {"POST": Right(own=Act.RECONCILE_OWN)}
+    rights = {"POST": Right(own=Act.RECONCILE_OWN, others=Act.RESOLVE)}
     body = Findings
     answers: ClassVar[Any] = {"POST": {200: answers.Reconciled}}
 
     def post(self, request: Request, run_id: str) -> Response:
-        """Settle the run's own unresolved calls, and list those that stay open."""
+        """Settle unresolved calls of the run, and list those that stay open."""
         found = [
             ReconcileAnswer(
                 step=storable_number(run_id, each["step"]),
