@@ -1,0 +1,42 @@
+"""The governance log, and the records behind everything: to be read, never changed."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.contrib import admin
+from django.http import HttpResponse
+
+from approvals.core.people import Act
+from ledger.overview import page_acts
+from ledger.queries import check_governance_chain
+from reversi_site.console.paging import as_query, read_place
+from reversi_site.console.visit import Visit, page
+
+ACTS_SHOWN = 50
+
+
+@page(Act.EXPORT)
+def governance(visit: Visit) -> HttpResponse:
+    """Show who did what outside runs, newest first."""
+    asked = visit.request.GET
+    acts = page_acts(place=read_place(asked, _place_values), size=ACTS_SHOWN)
+    return visit.show(
+        "governance",
+        title="Governance log",
+        acts=acts.items,
+        older=as_query(acts.next, {}),
+        newer=as_query(acts.previous, {}),
+        chain=check_governance_chain() if "check" in asked else None,
+    )
+
+
+def _place_values(parts: list[str]) -> tuple[Any, ...]:
+    (seq,) = parts
+    return (int(seq),)
+
+
+@page(Act.EXPORT)
+def records(visit: Visit) -> HttpResponse:
+    """List the tables that can be looked into."""
+    return visit.show("records", title="Records", apps=admin.site.get_app_list(visit.request))

@@ -1,0 +1,148 @@
+"""The work on a run while it goes on, and the report when it has ended."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from django.http import HttpResponse, JsonResponse
+
+from approvals.core.people import Act
+from ledger.core.values import RunRecord
+from reversi_site.console.frame import worker_state
+from reversi_site.console.pages.runs import READERS, readable_run, run_context
+from reversi_site.console.refusals import refusal_of
+from reversi_site.console.visit import Visit, page
+from reversi_site.console.words import BUCKET_WORDS, READ_BACK_WORDS, residue_of, step_numbers
+from reversi_site.schedules import heartbeat_age_ms
+from rollback.core.errors import JobNotFound
+from rollback.core.jobs import LIVE, JobKind, JobRecord
+from rollback.core.report import Bucket, Entry, Report
+from rollback.operations.jobs import start_verification
+from rollback.queries import get_job, get_report, list_jobs
+
+KINDS = {JobKind.ROLLBACK: "Rollback", JobKind.VERIFY: "Read-backs", JobKind.RESOLVE: "Settling by hand"}
+_ORDER = (
+    Bucket.FAILED,
+    Bucket.UNRESOLVED,
+    Bucket.UNRECOVERABLE,
+    Bucket.UNMANIFESTED,
+    Bucket.DEFERRED,
+    Bucket.AWAITING_APPROVAL,
+    Bucket.COMPENSATED,
+    Bucket.SKIPPED,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class ReportLine:
+    """A step in a report, with its words."""
+
+    entry: Entry
+    words: str
+    how: str
+
+
+@dataclass(frozen=True, slots=True)
+class ShownReport:
+    """A report, sorted so that what is left to do stands first."""
+
+    report: Report
+    lines: Sequence[ReportLine]
+    counts: Sequence[tuple[Bucket, str, int]]
+    residue: Sequence[tuple[str, Sequence[int]]]
+    failed: str
+    is_verifiable: bool
+    settled_by_hand: tuple[Bucket, ...] = (
+        Bucket.FAILED,
+        Bucket.UNRESOLVED,
+        Bucket.UNRECOVERABLE,
+        Bucket.UNMANIFESTED,
+    )
+
+    @classmethod
+    def of(cls, report: Report) -> ShownReport:
+        """Put a report into words."""
+        buckets = [(bucket, BUCKET_WORDS[bucket], len(report.among(bucket))) for bucket in _ORDER]
+        return cls(
+            report=report,
+            lines=[_line(entry) for bucket in _ORDER for entry in reversed(report.among(bucket))],
+            counts=[(bucket, words, count) for bucket, words, count in buckets if count],
+            residue=residue_of((entry.step, entry.residue) for entry in report.among(Bucket.COMPENSATED)),
+            failed=",".join(str(entry.step) for entry in report.among(Bucket.FAILED)),
+            is_verifiable=bool(report.unverified),
+        )
+
+
+def _line(entry: Entry) -> ReportLine:
+    how = ""
+    if entry.bucket is Bucket.COMPENSATED:
+        by = "by hand, " if entry.is_by_hand else "by its fallback, " if entry.is_fallback else ""
+        how = f"{by}{READ_BACK_WORDS[entry.read_back]}"
+    elif entry.bucket is Bucket.DEFERRED:
+        how = f"later steps stand on it: {step_numbers(entry.blocked_by)}"
+    return ReportLine(entry, BUCKET_WORDS[entry.bucket], how or entry.reason or "")
+
+
+@page(*READERS)
+def run_report(visit: Visit, run_id: str) -> HttpResponse:
+    """Show how every step stands now, and the jobs that worked on the run."""
+    run = readable_run(visit, run_id)
+    return visit.show(
+        "run_report",
+        title="Report",
+        **run_context(visit, run, "report"),
+        shown=ShownReport.of(get_report(run_id=run.id, now=visit.now)),
+        jobs=[(job, KINDS[job.kind]) for job in list_jobs(run.id)],
+    )
+
+
+@page(*READERS)
+def job(visit: Visit, run_id: str, job_id: str) -> HttpResponse:
+    """Show a job's progress while it lives, and its report afterwards."""
+    run, found = _job_of(visit, run_id, job_id)
+    report = found.report
+    return visit.show(
+        "job",
+        title=KINDS[found.kind],
+        **run_context(visit, run, "report"),
+        job=found,
+        is_live=found.state in LIVE,
+        shown=None if report is None else ShownReport.of(Report.from_json(report)),
+    )
+
+
+@page(*READERS)
+def job_progress(visit: Visit, run_id: str, job_id: str) -> HttpResponse:
+    """Answer how far a job is, for the page that watches it."""
+    _, found = _job_of(visit, run_id, job_id)
+    return JsonResponse(
+        {
+            "state": found.state.value,
+            "done": found.done,
+            "total": found.total,
+            "ended": found.state not in LIVE,
+            "worker_alive": worker_state(heartbeat_age_ms()).is_alive,
+        }
+    )
+
+
+def _job_of(visit: Visit, run_id: str, job_id: str) -> tuple[RunRecord, JobRecord]:
+    run, found = readable_run(visit, run_id), get_job(job_id)
+    # A job's id under another run's address would show what the caller may not read.
+    if found.run_id != run.id:
+        raise JobNotFound(f"no job {job_id}")
+    return run, found
+
+
+@page(Act.VERIFY)
+def verify(visit: Visit, run_id: str) -> HttpResponse:
+    """Queue the read-backs that are open."""
+    run = readable_run(visit, run_id)
+    jobs: list[str] = []
+    refused = refusal_of(
+        lambda: jobs.append(start_verification(run_id=run.id, actor=visit.caller.username, now=visit.now).id)
+    )
+    if refused is not None:
+        return visit.refused(refused, "report", run_id=run.id)
+    return visit.go("job", run_id=run.id, job_id=jobs[0])
