@@ -19,7 +19,8 @@ DATA = Path(os.environ.get("REVERSI_DATA") or "reversi-data")
 prepare_folder(DATA)
 
 DEBUG = False
-ALLOWED_HOSTS: list[str] = []
+# A key or a session of this very host decides who may do what, so its name need not be known beforehand.
+ALLOWED_HOSTS = (os.environ.get("REVERSI_ALLOWED_HOSTS") or "*").replace(",", " ").split()
 USE_TZ = True
 TIME_ZONE = "UTC"
 USE_I18N = False
@@ -80,3 +81,94 @@ SWEEP_GRACE_MS = 60_000
 
 # The composition root passes its wiring to the apps below by name: which tools a worker can reach.
 REVERSI_TOOLS = os.environ.get("REVERSI_TOOLS") or "reversi_site.wiring.configured_tools"
+REVERSI_UPSTREAM_OF = "reversi_site.wiring.configured_upstream_of"
+
+# The API. Its bases know no app: who calls, what a caller may and who keeps answers is named here.
+REVERSI_AUTHENTICATE = "approvals.operations.keys.authenticate"
+REVERSI_AUTHORIZE = "approvals.api.access.authorize"
+REVERSI_ANSWERS = "ledger.operations.idempotency"
+# How many requests of one process may wait for an approval at once; further ones are answered as it stands.
+REVERSI_APPROVAL_WAITERS = 8
+INSTALLED_APPS += ["rest_framework", "drf_spectacular", "drf_spectacular_sidecar"]
+REST_FRAMEWORK = {
+    "DEFAULT_AUTHENTICATION_CLASSES": ["reversi_site.kit.api.authentication.BearerAuthentication"],
+    "DEFAULT_PERMISSION_CLASSES": [],
+    "DEFAULT_SCHEMA_CLASS": "reversi_site.kit.api.schema.OperationSchema",
+    "EXCEPTION_HANDLER": "reversi_site.problems.handle_exception",
+    "UNAUTHENTICATED_USER": None,
+    "URL_FORMAT_OVERRIDE": None,
+}
+SPECTACULAR_SETTINGS = {
+    "TITLE": "Reversi",
+    "DESCRIPTION": "Announce the calls of an agent before they are made, see how a run is undone, and undo it.",
+    "VERSION": "1",
+    "OAS_VERSION": "3.1.1",
+    "SCHEMA_PATH_PREFIX": "/v1",
+    "SERVE_INCLUDE_SCHEMA": False,
+    "PREPROCESSING_HOOKS": [],
+    "POSTPROCESSING_HOOKS": ["reversi_site.kit.api.schema.add_problems"],
+    "APPEND_COMPONENTS": {"securitySchemes": {"key": {"type": "http", "scheme": "bearer"}}},
+    "SECURITY": [{"key": []}],
+    "SWAGGER_UI_DIST": "SIDECAR",
+    "SWAGGER_UI_FAVICON_HREF": "SIDECAR",
+}
+# Nothing of a longer body is read.
+DATA_UPLOAD_MAX_MEMORY_SIZE = 8 * 1024 * 1024
+APPEND_SLASH = False
+
+# The console: Django's admin on a site of our own, with its own theme, under a policy that allows nothing from elsewhere.
+INSTALLED_APPS += [
+    "django.contrib.sessions",
+    "django.contrib.messages",
+    "django.contrib.staticfiles",
+    "reversi_site.console.apps.ConsoleConfig",
+]
+MIDDLEWARE = [
+    "django.middleware.security.SecurityMiddleware",
+    "whitenoise.middleware.WhiteNoiseMiddleware",
+    "reversi_site.console.security.ContentSecurityPolicy",
+    "django.contrib.sessions.middleware.SessionMiddleware",
+    "django.middleware.common.CommonMiddleware",
+    "django.middleware.csrf.CsrfViewMiddleware",
+    "django.contrib.auth.middleware.AuthenticationMiddleware",
+    "django.contrib.messages.middleware.MessageMiddleware",
+    "django.middleware.clickjacking.XFrameOptionsMiddleware",
+    # Innermost: what is counted and sent is what it made of the page.
+    "reversi_site.console.security.SteeringMadeVisible",
+]
+ROOT_URLCONF = "reversi_site.urls"
+ROOT = Path(__file__).resolve().parent
+TEMPLATES = [
+    {
+        "BACKEND": "django.template.backends.django.DjangoTemplates",
+        # Before the admin's own: its pages are shown inside ours.
+        "DIRS": [ROOT.parent / "templates"],
+        "APP_DIRS": True,
+        "OPTIONS": {
+            "context_processors": [
+                "django.template.context_processors.request",
+                "django.contrib.auth.context_processors.auth",
+                "django.contrib.messages.context_processors.messages",
+            ],
+            "builtins": ["reversi_site.console.tags"],
+        },
+    }
+]
+STATIC_URL = "/static/"
+# Served from where the packages keep them: no step before the first start collects anything.
+WHITENOISE_USE_FINDERS = True
+WHITENOISE_AUTOREFRESH = False
+STATICFILES_DIRS = [ROOT / "console" / "static"]
+LOGIN_URL = "admin:login"
+# Messages may repeat what agents wrote: kept here, not in a cookie.
+MESSAGE_STORAGE = "django.contrib.messages.storage.session.SessionStorage"
+SESSION_COOKIE_NAME = "reversi_session"
+SESSION_COOKIE_AGE = 12 * 60 * 60
+SESSION_COOKIE_SAMESITE = "Lax"
+CSRF_COOKIE_NAME = "reversi_csrf"
+CSRF_COOKIE_HTTPONLY = True
+CSRF_FAILURE_VIEW = "reversi_site.console.refusals.csrf_failed"
+X_FRAME_OPTIONS = "DENY"
+SECURE_REFERRER_POLICY = "same-origin"
+# What people read at the top of every page, so that nobody mistakes one deployment for another.
+REVERSI_ENVIRONMENT = os.environ.get("REVERSI_ENVIRONMENT") or "local"
