@@ -116,7 +116,7 @@ SPECTACULAR_SETTINGS = {
 DATA_UPLOAD_MAX_MEMORY_SIZE = 8 * 1024 * 1024
 APPEND_SLASH = False
 
-# The console: Django's admin on a site of our own, with its own theme, under a policy that allows nothing from elsewhere.
+# The console: Django's admin on a site of our own, with its own theme, and nothing that comes from elsewhere.
 INSTALLED_APPS += [
     "django.contrib.sessions",
     "django.contrib.messages",
