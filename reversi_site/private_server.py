@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import select
 import socket
 import sys
@@ -23,6 +24,7 @@ from reversi_site.errors import describe
 LABEL = "embedded client"
 ROLES = ("agent", "operator", "admin")
 MODES = ("enforce", "observe")
+_NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9_.@+-]")
 Tell = Callable[[dict[str, str]], None]
 
 
@@ -71,7 +73,7 @@ def _serve(listening: socket.socket, tell: Tell) -> None:
 
 @contextmanager
 def _key() -> Iterator[str]:
-    """Make a key for the user of this machine, who owns the store anyway, and revoke it afterwards."""
+    """Make a key and revoke it afterwards; its owner may all that whoever has the folder may do anyway."""
     from django.db import connections
 
     from approvals.operations.keys import create_key, revoke_key
@@ -79,7 +81,8 @@ def _key() -> Iterator[str]:
     from reversi_site.identity import local_principal
     from reversi_site.kit.clock import SystemClock
 
-    owner, clock = local_principal(), SystemClock()
+    # The local user's own name is the command line's alone, and no user's.
+    owner, clock = f"embedded.{_NOT_IN_NAMES.sub('_', local_principal().partition(':')[2])}", SystemClock()
     ensure_user(username=owner, roles=ROLES, actor=owner, now=clock.now())
     record, token = create_key(owner=owner, actor=owner, label=LABEL, modes=MODES, now=clock.now())
     connections.close_all()
