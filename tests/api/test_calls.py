@@ -168,11 +168,19 @@ def test_same_outcome_again_changes_nothing_and_another_is_refused(world: World)
     assert (other.data["recorded"], other.data["reported"]) == ("succeeded", "failed")
 
 
-@pytest.mark.parametrize(
-    "result",
-    ['{"id":"o1","n":9007199254740993}', '{"id":"o1","n":NaN,"m":-Infinity}', '{"id":"o1","n":' + "9" * 5000 + "}"]
-    + ['{"id":"o1","t":"\\ud800\\u0000"}', '{"id":"o1","a":1,"a":2}', "[" * 100 + "]" * 100, "null", '"text"'],
+RESULTS = (
+    '{"id":"o1","n":9007199254740993}',
+    '{"id":"o1","n":NaN,"m":-Infinity}',
+    '{"id":"o1","n":' + "9" * 5000 + "}",
+    '{"id":"o1","t":"\\ud800\\u0000"}',
+    '{"id":"o1","a":1,"a":2}',
+    "[" * 100 + "]" * 100,
+    "null",
+    '"text"',
 )
+
+
+@pytest.mark.parametrize("result", RESULTS)
 def test_result_is_never_refused_for_what_it_holds(any_world: World, result: str) -> None:
     run_id = open_run(any_world.agent)
     begin(any_world.agent, run_id)

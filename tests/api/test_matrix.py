@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Set
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,7 +14,7 @@ from reversi_site.kit.api.views import OperationView
 from tests.api.world import Api, World, begin, open_run, succeed
 
 ME, OTHER = "agent", "other_agent"
-READERS = {ME, "operator", "admin", "auditor"}
+READERS: Set[str | None] = {ME, "operator", "admin", "auditor"}
 CALLERS = (None, ME, OTHER, "operator", "reviewer", "approver", "admin", "auditor", "revoked", "expired")
 NOBODY = {None, "revoked", "expired"}
 EVERYBODY = set(CALLERS) - NOBODY
@@ -33,7 +33,7 @@ class Prepared:
 class Entry:
     """Who may use a route, what they are answered, and how a request to it is made."""
 
-    allowed: set[str | None]
+    allowed: Set[str | None]
     status: int
     prepare: Callable[[World], Prepared]
     is_of_a_run: bool = True
@@ -102,9 +102,7 @@ MATRIX: dict[tuple[str, str], Entry] = {
     ("POST", f"{STEP}/resolve"): Entry(
         {"operator", "admin"}, 200, of_open_step("/steps/0/resolve", {"status": "failed", "note": "looked"})
     ),
-    ("POST", f"{STEP}/compensation"): Entry(
-        {ME, "operator", "admin"}, 200, of_step("/compensation", {"worker": "w1"})
-    ),
+    ("POST", f"{STEP}/compensation"): Entry({ME, "operator", "admin"}, 200, of_step("/compensation", {"worker": "w1"})),
     # Whoever may, is told that the lease is none: that it may be asked is all that counts here.
     ("POST", f"{STEP}/compensation/complete"): Entry(
         {ME, "operator", "admin"}, 409, of_step("/compensation/complete", {"lease": "x", "status": "succeeded"})
@@ -140,7 +138,7 @@ def routes() -> set[tuple[str, str]]:
         view = getattr(pattern.callback, "cls", None)
         if route in PUBLIC or not route.startswith("v1/"):
             continue
-        assert view is not None and issubclass(view, OperationView), route
+        assert issubclass(view or object, OperationView), route
         handlers = {name.upper() for name in ("get", "post", "put", "patch", "delete") if hasattr(view, name)}
         assert handlers == set(view.rights), f"{route}: what it handles and what it declares differ"
         assert handlers == set(view.answers), f"{route}: what it handles and what it describes differ"
@@ -170,9 +168,7 @@ def expected(entry: Entry, who: str | None) -> tuple[int, str | None]:
 def ask(world: World, entry: Entry, method: str, who: str | None) -> tuple[int, str | None]:
     request = entry.prepare(world)
     api = Api(None) if who is None else world.api(who)
-    answer = api.send(
-        method, request.path, content=b"" if request.body is None else json.dumps(request.body).encode()
-    )
+    answer = api.send(method, request.path, content=b"" if request.body is None else json.dumps(request.body).encode())
     if answer.status == 401:
         assert answer.headers["WWW-Authenticate"] == 'Bearer realm="reversi"'
         return 401, answer.data["code"]

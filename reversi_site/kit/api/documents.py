@@ -120,7 +120,12 @@ def written(data: Any) -> bytes:
 
 
 class JsonAlways(DefaultContentNegotiation):
-    """Answers JSON whatever the client says it accepts: there is nothing else to be had."""
+    """Takes JSON only, and answers JSON whatever the client says it accepts: there is nothing else to be had."""
+
+    def select_parser(self, request: Request, parsers: Any) -> BaseParser | None:
+        """Return the parser for a body that says it is JSON, and for no other; a pattern of types says nothing."""
+        media_type = request.content_type.partition(";")[0].strip().lower()
+        return next((parser for parser in parsers if parser.media_type == media_type), None)
 
     def select_renderer(
         self, request: Request, renderers: Any, format_suffix: str | None = None

@@ -79,6 +79,11 @@ class OperationView(APIView):
     _reservation: Reservation | None = None
 
     @property
+    def allowed_methods(self) -> list[str]:
+        """What a refused method is told."""
+        return [*self.rights, *(["HEAD"] if "GET" in self.rights else [])]
+
+    @property
     def caller(self) -> Any:
         """Whoever calls; each app casts it to its own type."""
         return cast(Principal, self.request.user).caller
