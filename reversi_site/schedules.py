@@ -29,6 +29,7 @@ class Job(StrEnum):
     """What can be scheduled."""
 
     ANSWER_PURGE = "answer_purge"
+    APPROVAL_DEADLINES = "approval_deadlines"
     HEARTBEAT = "heartbeat"
     JOB_RECOVERY = "job_recovery"
     TIMEOUT_SWEEP = "timeout_sweep"
@@ -79,8 +80,15 @@ def _purge_answers(now: datetime) -> int:
     return purge_answers(now=now)
 
 
+def _end_approvals(now: datetime) -> int:
+    from approvals.operations.approvals import expire_approvals
+
+    return expire_approvals(now=now)
+
+
 JOBS: Mapping[Job, JobKind] = {
     Job.ANSWER_PURGE: JobKind(60 * 60_000, _purge_answers),
+    Job.APPROVAL_DEADLINES: JobKind(30_000, _end_approvals),
     Job.HEARTBEAT: JobKind(30_000, _beat),
     Job.JOB_RECOVERY: JobKind(30_000, _recover),
     Job.TIMEOUT_SWEEP: JobKind(30_000, _sweep),

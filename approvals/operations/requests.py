@@ -77,8 +77,9 @@ def ask(*, run: LockedRun, candidate: Candidate, now: datetime) -> Answer:
     )
     for outdated in same.filter(state__in=LIVE).exclude(manifest_checksum=entry.checksum):
         end_request(outdated, RequestState.CANCELLED, why="the manifest changed", actor=GATE, now=now)
-    latest = same.filter(manifest_checksum=entry.checksum).order_by("-created_at", "-pk").first()
-    return _answer(latest, now) or Waiting(_open(run, candidate, entry, digest, now))
+    # At most one of them: beside a live request there is no other, and after a denial none is opened.
+    telling = same.filter(manifest_checksum=entry.checksum, state__in=(*LIVE, RequestState.DENIED)).first()
+    return _answer(telling, now) or Waiting(_open(run, candidate, entry, digest, now))
 
 
 def _answer(row: ApprovalRequest | None, now: datetime) -> Answer | None:

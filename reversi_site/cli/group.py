@@ -25,8 +25,11 @@ COMMANDS: Mapping[str, str] = {
     "rollback": "rollback:rollback",
     "verify": "verify:verify",
     "resolve": "resolve:resolve",
+    "approvals": "approvals:approvals",
     "halt": "halt:halt",
     "kill-switch": "kill_switch:kill_switch",
+    "roles": "roles:roles",
+    "apikey": "apikey:apikey",
     "ledger": "ledger:ledger",
 }
 

@@ -77,8 +77,6 @@ VIOLATIONS: dict[str, tuple[Situation, str, str]] = {
     ),
     "duplicate here": (situation({}, holder=("run_1", 3)), "duplicate", "duplicate of step 3"),
     "duplicate elsewhere": (situation({}, holder=("run_9", 3)), "duplicate", "duplicate of step 3 of run run_9"),
-    "approval": (situation({"approval": "always"}), "approval_required", "approval required"),
-    "irreversible": (situation({"effect": "irreversible"}), "approval_required", "approval required"),
 }
 
 
@@ -98,11 +96,8 @@ def test_admit_only_records_in_observe_mode_unless_the_way_back_or_a_halt_is_at_
 
     admission = admit(replace(facts, run=replace(facts.run, mode=Mode.OBSERVE)))
 
-    recorded = [] if code == "approval_required" else [code]
-    assert [violation.code for violation in admission.violations] == recorded
-    assert [violation.code for violation in admission.blocking] == [
-        each for each in recorded if each in ("run_rolling_back", "halted")
-    ]
+    assert [violation.code for violation in admission.violations] == [code]
+    assert bool(admission.blocking) is (code in ("run_rolling_back", "halted"))
 
 
 def test_admit_collects_all_violations_in_order() -> None:
@@ -143,7 +138,7 @@ def test_codes_are_listed_in_the_order_of_the_gate() -> None:
         "requires",
         "idempotency_key_unavailable",
         "duplicate",
-        "approval_required",
+        "approval_denied",
         "before_failed",
     ]
 
@@ -160,7 +155,22 @@ def test_admit_passes_what_nothing_speaks_against() -> None:
 def test_admit_asks_no_approval_of_a_call_that_is_refused_anyway() -> None:
     facts = situation({"approval": "always"}, halts=("stop",))
 
-    assert [code for code, _ in told(admit(facts))] == ["halted"]
+    assert not admit(facts).needs_approval
+
+
+@pytest.mark.parametrize(
+    ("manifest", "mode", "needs"),
+    [
+        ({"approval": "always"}, Mode.ENFORCE, True),
+        ({"effect": "irreversible"}, Mode.ENFORCE, True),
+        ({}, Mode.ENFORCE, False),
+        ({"approval": "always"}, Mode.OBSERVE, False),
+    ],
+)
+def test_admit_asks_for_approval_in_enforce_mode(manifest: dict[str, object], mode: Mode, needs: bool) -> None:
+    admission = admit(situation(manifest, {"mode": mode}))
+
+    assert (admission.needs_approval, admission.violations) == (needs, ())
 
 
 NOTES = {

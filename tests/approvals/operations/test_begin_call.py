@@ -92,18 +92,6 @@ def test_begin_call_uses_the_configured_manifests(sqlite_db: Database) -> None:
     assert codes(caught.value) == ["no_manifest"]
 
 
-def test_begin_call_asks_for_approval(db: Database) -> None:
-    run = make_run()
-
-    with pytest.raises(CallBlocked) as caught:
-        begin(run_id=run.id, snapshot=shop(approval="always"))
-
-    assert [violation.to_json() for violation in caught.value.violations] == [
-        {"code": "approval_required", "message": "approval required"}
-    ]
-    assert list_steps(run.id) == []
-
-
 def test_begin_call_journals_what_it_refuses(db: Database) -> None:
     run = make_run(scope=(), actor="billing")
 
