@@ -44,7 +44,7 @@ def apikey() -> None:
 @click.option("--tenant", type=NAME, help="Fix the tenant of its runs.")
 @click.option("--environment", type=NAME, help="Fix the environment of its runs.")
 @click.option("--expires", type=DURATION, metavar="D", help="How long it works, like 12h or 30d; default for ever.")
-@click.option("--label", type=NAME, default="", help="What it is for.")
+@click.option("--label", type=NAME, help="What it is for.")
 @json_option
 def create(
     *,
@@ -56,7 +56,7 @@ def create(
     tenant: str | None,
     environment: str | None,
     expires: int | None,
-    label: str,
+    label: str | None,
     is_json: bool,
 ) -> None:
     """Make a key for USER and show it, this once, as the last word.
@@ -79,7 +79,7 @@ def create(
         owner=user,
         actor=by,
         now=now,
-        label=label,
+        label=label or "",
         roles=roles or None,
         scope=scope or ("*",),
         modes=modes or ("enforce",),
