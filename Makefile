@@ -22,7 +22,7 @@ COMPILE := CUSTOM_COMPILE_COMMAND="make requirements" $(BIN)/pip-compile --quiet
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help venv demo test lint format slow mutants requirements clean
+.PHONY: help venv demo run test lint format slow mutants requirements clean
 
 help: ## show this list
 	@sed -n 's/^\([a-z]*\):.*## /\1|/p' $(MAKEFILE_LIST) | while IFS='|' read -r name text; do \
@@ -32,6 +32,9 @@ venv: $(RUNTIME) ## create .venv and install what Reversi needs to run
 
 demo: $(RUNTIME) ## run an agent on real files, roll it back, and prove that the tree is what it was
 	$(BIN)/reversi demo
+
+run: $(RUNTIME) ## run console, API and worker on this machine, until Ctrl-C
+	$(BIN)/reversi up
 
 test: $(DEVELOPMENT) ## run the whole test suite, on SQLite and on PostgreSQL where its server is installed
 	$(BIN)/python -m pytest -n $(JOBS)

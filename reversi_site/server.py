@@ -10,6 +10,7 @@ import click
 
 from reversi_site import cli
 from reversi_site.cli.addresses import host_option, port_option
+from reversi_site.cli.output import note_lines
 
 
 @click.command(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
@@ -28,14 +29,14 @@ def server(*, host: str, port: int, workers: int, listening: int | None) -> None
       reversi-server --host 0.0.0.0 --port 8000 --workers 4
       DATABASE_URL=postgres://reversi@db/reversi REVERSI_ALLOWED_HOSTS=reversi.example.org reversi-server
     """
-    from reversi_site.serving import address_of, listen, serve
+    from reversi_site.serving import address_of, listen, reach_of, serve
 
     opened = listen(host, port) if listening is None else socket.socket(fileno=listening)
     from reversi_site.store import open_store
 
     open_store()
     if listening is None:
-        click.echo(f"listening on {address_of(opened)}", err=True)
+        note_lines([f"listening on {address_of(opened)}", *([reach] if (reach := reach_of(opened)) else [])])
     serve(opened, workers=workers)
 
 

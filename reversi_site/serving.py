@@ -7,20 +7,19 @@ Nothing is loaded before the fork: a database connection or a pool that two proc
 from __future__ import annotations
 
 import errno
+import ipaddress
 import socket
-import struct
 from typing import Any
 
-from gunicorn.app.base import BaseApplication  # type: ignore[import-untyped]  # it has none
+from gunicorn.app.base import BaseApplication
 
 from reversi_sdk.errors import InvalidInput, Unavailable
 from reversi_site.process_group import dying_with_parent
 
 THREADS = 16
 BACKLOG = 512
-# A client that says nothing for so long gives its thread back.
-SILENCE_SECONDS = 30
 GRACE_SECONDS = 10
+LOCAL_NAMES = ("localhost", "127.0.0.1", "[::1]")
 
 
 class PortInUse(Unavailable):
@@ -59,6 +58,16 @@ def listen(host: str, port: int) -> socket.socket:
     return listening
 
 
+def reach_of(listening: socket.socket) -> str | None:
+    """Return what has to be said about who can reach the socket: nothing when that is this machine alone."""
+    from django.conf import settings
+
+    host = listening.getsockname()[0]
+    if ipaddress.ip_address(host).is_loopback or len(settings.ALLOWED_HOSTS) > len(LOCAL_NAMES):
+        return None
+    return "other machines are answered 400 until REVERSI_ALLOWED_HOSTS has the name by which they call this one"
+
+
 def address_of(listening: socket.socket) -> str:
     """Return the address that a browser on this machine reaches the socket at."""
     host, port = listening.getsockname()[:2]
@@ -72,8 +81,6 @@ def serve(listening: socket.socket, *, workers: int) -> None:
 
     if settings.DEBUG:
         raise DebugRefused
-    # Sockets that are accepted inherit it.
-    listening.setsockopt(socket.SOL_SOCKET, socket.SO_RCVTIMEO, struct.pack("ll", SILENCE_SECONDS, 0))
     _Server(listening.detach(), workers).run()
 
 
@@ -98,7 +105,7 @@ class _Server(BaseApplication):  # type: ignore[misc]  # gunicorn has no types
         return {
             "bind": f"fd://{self._descriptor}",
             "workers": self._workers,
-            "worker_class": "gthread",
+            "worker_class": "reversi_site.patient_worker.PatientWorker",
             "threads": THREADS,
             "preload_app": False,
             "graceful_timeout": GRACE_SECONDS,

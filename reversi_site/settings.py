@@ -19,8 +19,13 @@ DATA = Path(os.environ.get("REVERSI_DATA") or "reversi-data")
 prepare_folder(DATA)
 
 DEBUG = False
-# A key or a session of this very host decides who may do what, so its name need not be known beforehand.
-ALLOWED_HOSTS = (os.environ.get("REVERSI_ALLOWED_HOSTS") or "*").replace(",", " ").split()
+# Whoever is called by another name than these may be somebody else's page that was pointed here.
+ALLOWED_HOSTS = [
+    *(os.environ.get("REVERSI_ALLOWED_HOSTS") or "").replace(",", " ").split(),
+    "localhost",
+    "127.0.0.1",
+    "[::1]",
+]
 USE_TZ = True
 TIME_ZONE = "UTC"
 USE_I18N = False

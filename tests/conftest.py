@@ -75,6 +75,8 @@ def _isolate(data: Path) -> None:
             del os.environ[name]
     os.environ["REVERSI_DATA"] = str(data)
     os.environ["DJANGO_SETTINGS_MODULE"] = SETTINGS
+    # The name by which Django's own test client calls.
+    os.environ["REVERSI_ALLOWED_HOSTS"] = "testserver"
 
 
 @pytest.fixture(scope="session")

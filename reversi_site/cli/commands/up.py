@@ -23,7 +23,7 @@ def up(*, host: str, port: int) -> None:
       reversi up --host 0.0.0.0 --port 9000
       DATABASE_URL=postgres://reversi@db/reversi reversi up
     """
-    from reversi_site.serving import address_of, listen
+    from reversi_site.serving import address_of, listen, reach_of
 
     with listen(host, port) as listening:
         from reversi_site.first_use import prepare
@@ -36,6 +36,8 @@ def up(*, host: str, port: int) -> None:
         address = address_of(listening)
 
         def announce() -> None:
+            if (reach := reach_of(listening)) is not None:
+                note(reach)
             emit_lines([f"console: {address}/", f"API: {address}/v1/docs", "press Ctrl-C to stop"])
 
         supervise(
