@@ -73,6 +73,8 @@ def reversi(data: str | None) -> None:
       64  wrong options or arguments
       69  the store or an upstream is unavailable
       70  internal error (REVERSI_DEBUG=1 shows where)
+      130 interrupted
+      141 whoever read the output left before its end
     """
     if data is not None:
         os.environ["REVERSI_DATA"] = data

@@ -62,6 +62,11 @@ def shown_time(at: datetime | None) -> str | None:
     return None if at is None else at.strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
+def counted(number: int, noun: str) -> str:
+    """Return a number with its noun, which takes an s unless it is one."""
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+
+
 def columns(rows: Sequence[Sequence[str]]) -> list[str]:
     """Line the cells of rows up, two spaces between columns; trailing space is cut."""
     widths = [max(len(row[index]) for row in rows) for index in range(len(rows[0]))] if rows else []

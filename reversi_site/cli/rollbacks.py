@@ -21,14 +21,14 @@ if TYPE_CHECKING:
 
 def manifests_option(command: Command) -> Command:
     """Add `-m`."""
-    help_text = "Describe tools that the run's own manifests do not."
+    help_text = "Manifests for tools that the run's own do not describe."
     option = click.option("-m", "--manifests", type=click.Path(path_type=Path), metavar="PATH", help=help_text)
     return option(command)
 
 
 def reader_option(command: Command) -> Command:
     """Add `--reader-cmd`."""
-    help_text = "Runs read-backs: gets {tool, arguments} as JSON, prints the answer."
+    help_text = "Runs read-backs: gets {tool, arguments} as JSON on stdin, prints the answer as JSON."
     return click.option("--reader-cmd", type=COMMAND, metavar="CMD", help=help_text)(command)
 
 

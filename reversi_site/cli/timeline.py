@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from reversi_site.cli.output import columns, shown_time
+from reversi_site.cli.output import columns, counted, shown_time
 
 if TYPE_CHECKING:
     from ledger.core.values import EventRecord, RunRecord, StepRecord
@@ -18,7 +18,7 @@ def run_lines(runs: Sequence[RunRecord]) -> list[str]:
 
 def _run_cells(run: RunRecord) -> list[str]:
     state = "rolling back" if run.is_rolling_back else run.state.value
-    return [run.id, state, run.mode.value, f"{run.next_step} steps", shown_time(run.opened_at) or "", run.agent]
+    return [run.id, state, run.mode.value, counted(run.next_step, "step"), shown_time(run.opened_at) or "", run.agent]
 
 
 def timeline_lines(run: RunRecord, steps: Sequence[StepRecord], events: Sequence[EventRecord]) -> Iterator[str]:

@@ -37,7 +37,10 @@ if TYPE_CHECKING:
 @run_or_last
 @manifests_option
 @click.option(
-    "--compensator-cmd", type=COMMAND, metavar="CMD", help="Runs undos: gets each call as JSON; exit 0 is undone."
+    "--compensator-cmd",
+    type=COMMAND,
+    metavar="CMD",
+    help="Runs undos: gets each call as JSON on stdin; exit 0 is undone.",
 )
 @reader_option
 @click.option("--verify-cmd", type=COMMAND, metavar="CMD", help="Runs after each undo; anything but exit 0 fails it.")
