@@ -44,7 +44,9 @@ def test_every_command_shows_examples_in_its_help(name: str, reversi: Reversi) -
 def test_no_line_of_a_list_of_commands_is_cut_off(reversi: Reversi) -> None:
     groups = [[], *(name.split() for name, each in all_commands().items() if isinstance(each, click.Group))]
 
-    assert [line for group in groups for line in reversi(*group, "--help").lines if line.endswith("...")] == []
+    lines = [line for group in groups for line in reversi(*group, "--help").lines if not line.startswith("Usage: ")]
+
+    assert [line for line in lines if line.endswith("...")] == []
 
 
 PRINTING = [name for name, each in all_commands().items() if not isinstance(each, click.Group) and name != "worker"]
