@@ -129,6 +129,19 @@ def _texts(place: str, value: Any, folder: Path) -> tuple[str, ...]:
     return tuple(_text(place, entry, folder) for entry in value)
 
 
+def _references(place: str, value: Any, folder: Path) -> tuple[str, ...]:
+    from reversi_sdk.references import ReferenceInvalid, Root, Spelling, parse_reference, spelling_of
+
+    roots = (Root.ARGS, Root.RESULT, Root.BEFORE)
+    texts = _texts(place, value, folder)
+    for text in texts:
+        try:
+            parse_reference(text, spelling=spelling_of(text, default=Spelling.CONTRACT), roots=roots)
+        except ReferenceInvalid as error:
+            raise ConfigurationInvalid(f"{place}: {error.problem}") from error
+    return texts
+
+
 def _upstreams(place: str, value: Any, folder: Path) -> tuple[Upstream, ...]:
     if not isinstance(value, list):
         raise ConfigurationInvalid(f"{place}: must be a list")
@@ -158,7 +171,7 @@ _READERS: Mapping[str, Callable[[str, Any, Path], Any]] = {
     "compensator_cmd": _text,
     "reader_cmd": _text,
     "upstreams": _upstreams,
-    "redaction": _texts,
+    "redaction": _references,
 }
 # Whoever sets it believes that manifests are checked against the key.
 _LATER_VARIABLES = frozenset({"REVERSI_MANIFEST_PUBLIC_KEY"})

@@ -142,6 +142,8 @@ def test_a_malformed_database_url_is_invalid(shell: Shell, url: str, says: str) 
         ("- a\n- b", "must be an object"),
         ("upstreams: [{connector: fs, rooot: x}]", "must be an object with the keys"),
         ("reader_cmd: 7", "must be a non-empty text"),
+        ("redaction: [token]", "redaction: 'token' is no reference"),
+        ("redaction: [idempotency_key]", "redaction: 'idempotency_key' cannot be read here"),
         ("manifests: a\nmanifests: b", "reversi.config.yaml"),
     ],
 )
