@@ -1,4 +1,4 @@
-"""Runs as text: a line each in a list, a timeline of steps for one."""
+"""Runs as text: a line each in a list, a timeline of steps for one, and what a person's word made of a step."""
 
 from __future__ import annotations
 
@@ -70,3 +70,13 @@ def _marks(step: StepRecord) -> Iterator[str]:
         yield "undo read back"
     if step.read_back == "unverified" and step.state == "compensated":
         yield "undone, not read back yet"
+
+
+def resolved_lines(step: StepRecord) -> Iterator[str]:
+    """Yield where a resolved step now stands, and what is still open about it."""
+    yield f"step {step.number} is now {step.state.value}"
+    yield f"  {step.summary}"
+    if step.unrecoverable:
+        yield f"it cannot be undone: {step.unrecoverable}"
+    if step.state == "compensated" and step.read_back == "unverified":
+        yield f"not read back: pass --reader-cmd, or run `reversi verify {step.run_id}` later"

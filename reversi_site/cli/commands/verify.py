@@ -5,9 +5,8 @@ from __future__ import annotations
 import click
 
 from reversi_site.cli import session
-from reversi_site.cli.output import emit_json, emit_lines
 from reversi_site.cli.parameters import RUN, json_option
-from reversi_site.cli.rollbacks import chosen_tools, progress_shower, reader_option, report_exit
+from reversi_site.cli.rollbacks import chosen_tools, progress_shower, reader_option, show_report
 from reversi_site.identity import local_principal
 
 
@@ -23,13 +22,8 @@ def verify(*, run: str, reader_cmd: str | None, is_json: bool) -> int:
       reversi verify run_01J --reader-cmd ./read.sh
     """
     session.open_store()
-    from rollback.core.text import report_lines
     from rollback.operations.execution import verify_run
 
     tools = chosen_tools(reader_cmd=reader_cmd)
     report = verify_run(run_id=run, tools=tools, actor=local_principal(), on_progress=progress_shower())
-    if is_json:
-        emit_json(report.to_json())
-    else:
-        emit_lines(report_lines(report))
-    return report_exit(report)
+    return show_report(report, is_json=is_json)
