@@ -10,7 +10,7 @@ import sys
 from collections.abc import Mapping
 from enum import IntEnum
 
-from ledger.core.errors import BadField, BadRunId
+from ledger.core.errors import BadField, BadRunId, RunNotFound
 from reversi_sdk.errors import (
     Conflict,
     EffectUncertainError,
@@ -54,6 +54,9 @@ EXIT_CODES: Mapping[type[ReversiError], ExitCode] = {
     ReversiError: ExitCode.INTERNAL,
 }
 
+# Another working folder is another store, so a run that is not there is most often looked for in the wrong place.
+WRONG_STORE = "; `reversi runs list` shows the runs of this store, `reversi --data` chooses another"
+
 
 def exit_code(error: BaseException) -> ExitCode:
     """Return the exit code for an error that reached the edge; what nobody declared is an internal error."""
@@ -77,7 +80,8 @@ def is_database_unavailable(error: BaseException) -> bool:
 def describe(error: BaseException) -> str:
     """Return what a person is told: what went wrong, and for the undeclared what to do about it."""
     if isinstance(error, ReversiError):
-        return str(error) or error.code
+        hint = WRONG_STORE if isinstance(error, RunNotFound) else ""
+        return (str(error) or error.code) + hint
     text = " ".join(str(error).split())
     if is_database_unavailable(error):
         return f"the store cannot be used: {text}; `reversi doctor` says more"

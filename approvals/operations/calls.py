@@ -198,4 +198,5 @@ def _refuse(candidate: Candidate, run: RunRecord, violations: tuple[Violation, .
     tool = candidate.request.tool
     body = [violation.to_json() for violation in violations]
     record_blocked(run_id=run.id, tool=tool, violations=body, actor=run.agent, now=now)
-    raise CallBlocked(run.id, tool, violations)
+    # Without the inner signal, which would only lengthen the caller's traceback.
+    raise CallBlocked(run.id, tool, violations) from None
