@@ -169,9 +169,13 @@ def find_standing_call(call_key: str) -> tuple[str, int] | None:
 
 
 def list_standing_successes(run_id: str, tools: Sequence[str]) -> dict[str, int]:
-    """Return, for each of the tools that has one, the number of its latest standing success in the run."""
+    """Return, for each of the tools that has one, the number of its latest standing success in the run.
+
+    One that is disputed is none: two parties contradict each other about it.
+    """
     standing = (StepState.SUCCEEDED, StepState.COMPENSATION_FAILED)
-    found = Step.objects.filter(run_id=run_id, tool__in=list(tools), state__in=standing).order_by("number")
+    steps = Step.objects.filter(run_id=run_id, tool__in=list(tools), state__in=standing, is_disputed=False)
+    found = steps.order_by("number")
     return dict(found.values_list("tool", "number"))
 
 

@@ -200,13 +200,11 @@ def resolve_locked(
     now: datetime,
 ) -> None:
     """Settle a locked step by a person's word."""
-    changes: dict[str, object] = {
-        "settled_by": SettledBy.PERSON.value,
-        "settled_at": now,
-        "is_disputed": False,
-        "is_undo_outcome_unknown": False,
-        "error": None,
-    }
+    changes: dict[str, object] = {"is_disputed": False, "is_undo_outcome_unknown": False, "error": None}
+    move = _resolving_move(step, state)
+    if move is not Move.DENY_COMPENSATION:
+        # That an undo did not happen says nothing about the call: its undo window still counts from its own answer.
+        changes.update(settled_by=SettledBy.PERSON.value, settled_at=now)
     if handle is not None:
         changes["unrecoverable"] = unrecoverable
     if StepState(step.state) is StepState.FAILED and state is StepState.SUCCEEDED:
@@ -215,7 +213,7 @@ def resolve_locked(
     move_step(
         run,
         step,
-        _resolving_move(step, state),
+        move,
         actor=actor,
         now=now,
         data={"note": note, "from": step.state, "unrecoverable": unrecoverable},

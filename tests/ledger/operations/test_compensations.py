@@ -1,4 +1,5 @@
 from collections.abc import Callable
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -9,6 +10,7 @@ from ledger.core.statuses import ReadBack, StepState
 from ledger.operations import compensations as undo
 from ledger.operations.journal import LockedRun
 from ledger.operations.runs import release_run, take_run
+from ledger.operations.steps import resolve_outcome
 from reversi_site.kit.transactions import durable
 from tests.databases import Database
 from tests.ledger.factories import NOW, make_run, make_step
@@ -112,6 +114,17 @@ def test_late_read_back_needs_an_undone_step(db: Database, mismatch: str | None)
     run_id, fence = taken_run()
     with pytest.raises(IllegalTransition):
         write(run_id, fence, lambda run: undo.record_read_back(run=run, number=0, mismatch=mismatch, data={}, **WHO))
+
+
+def test_word_that_an_undo_did_not_happen_leaves_the_time_of_the_call(db: Database) -> None:
+    run_id, fence = taken_run()
+    write(run_id, fence, begin, lambda run: fail(run, unknown=True))
+    settled = queries.get_step(run_id, 0)
+    late: dict[str, Any] = {"handle": None, "unrecoverable": None, "note": "looked", "actor": "dana"}
+    resolve_outcome(run_id=run_id, number=0, state=S.SUCCEEDED, now=NOW + timedelta(days=3), **late)
+    step = queries.get_step(run_id, 0)
+    assert (step.state, step.is_undo_outcome_unknown) == (S.SUCCEEDED, False)
+    assert (step.settled_at, step.settled_by) == (settled.settled_at, settled.settled_by)
 
 
 def test_undo_by_hand_is_marked_as_such(db: Database) -> None:

@@ -195,3 +195,14 @@ def test_steps_are_read_with_two_queries_whatever_their_number(db: Database) -> 
             queries.list_steps(run.id)
         counts.append(len(captured))
     assert counts == [2, 2]
+
+
+def test_disputed_step_is_no_standing_success(db: Database) -> None:
+    run = make_run()
+    make_step(run_id=run.id)
+    make_step(run_id=run.id, state=S.INTENDED)
+    resolve(run.id, S.SUCCEEDED, number=1)
+    assert queries.list_standing_successes(run.id, ["shop.order"]) == {"shop.order": 1}
+    with pytest.raises(OutcomeConflict):
+        settle(run_id=run.id, number=1, state=S.FAILED)
+    assert queries.list_standing_successes(run.id, ["shop.order"]) == {"shop.order": 0}
