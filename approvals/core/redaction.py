@@ -58,13 +58,26 @@ def is_credential(name: str) -> bool:
 
 
 def hide(text: str, args: Mapping[str, Any], paths: Iterable[Reference]) -> str:
-    """Return the text without the values that stand at redacted paths of the arguments."""
+    """Return the text without the arguments that stand at redacted paths or are named like credentials."""
     roots = {Root.ARGS: args}
     found = (look_up(path, roots) for path in paths)
-    values = {value for item in found if isinstance(item, Found) for value in _texts(item.value)}
+    declared = (item.value for item in found if isinstance(item, Found))
+    values = {text for value in (*declared, *_credentials(args)) for text in _texts(value)}
     for value in sorted(values, key=len, reverse=True):
         text = text.replace(value, REDACTED)
     return text
+
+
+def _credentials(value: Any) -> Iterator[Any]:
+    match value:
+        case Mapping():
+            for name, member in value.items():
+                yield from (member,) if is_credential(name) else _credentials(member)
+        case list():
+            for item in value:
+                yield from _credentials(item)
+        case _:
+            return
 
 
 def _texts(value: Any) -> Iterator[str]:

@@ -38,7 +38,7 @@ from manifests_registry.core.snapshot import Snapshot
 from manifests_registry.operations.documents import ensure_documents
 from manifests_registry.queries import current_snapshot
 from reversi_sdk.model import Manifest
-from reversi_sdk.references import Unavailable
+from reversi_sdk.references import Reference, Unavailable
 from reversi_site.kit.transactions import durable
 
 __all__ = ["Begun", "begin_call", "complete_call"]
@@ -52,7 +52,8 @@ FAILURE = 500
 class Begun:
     """A call that may be made now: its step is committed as `intended`.
 
-    `manifest` is None for a call that no approved manifest covers. `args` are the arguments as they were journaled.
+    `manifest` is None for a call that no approved manifest covers. `args` are the arguments as they were journaled;
+    what stands at `redacted` is never shown, a draft's paths included.
     """
 
     step: StepRecord
@@ -63,6 +64,7 @@ class Begun:
     notes: tuple[str, ...]
     violations: tuple[Violation, ...]
     actor: str
+    redacted: tuple[Reference, ...]
 
 
 class _Refused(Exception):
@@ -184,6 +186,7 @@ def _commit(candidate: Candidate, captured: Captured, now: datetime) -> Begun:
         notes=admission.notes,
         violations=admission.violations,
         actor=run.agent,
+        redacted=candidate.redacted,
     )
 
 

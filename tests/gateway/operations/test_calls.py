@@ -283,6 +283,21 @@ def test_call_shows_no_redacted_value_of_an_error(db: Database) -> None:
     assert "4711-0815" not in repr(list_events(run.id)) + repr(list_steps(run.id))
 
 
+def test_call_shows_no_redacted_value_of_an_error_under_a_draft(db: Database) -> None:
+    run = make_run(mode="observe")
+    snapshot = shop(audit={"redaction": ["$args.card"]}, status="draft")
+
+    with pytest.raises(ToolError):
+        make_call(
+            run_id=run.id,
+            execute=Tool(ToolError("card 4711-0815 declined")),
+            args={**ARGS, "card": "4711-0815"},
+            snapshot=snapshot,
+        )
+
+    assert list_steps(run.id)[0].error == "card [redacted] declined"
+
+
 DIE_IN_THE_TOOL = """
 import os, sys, django; django.setup()
 from tests.gateway.factories import make_call
