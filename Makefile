@@ -33,7 +33,7 @@ venv: $(RUNTIME) ## create .venv and install what Reversi needs to run
 demo: $(RUNTIME) ## run an agent on real files, roll it back, and prove that the tree is what it was
 	$(BIN)/reversi demo
 
-test: $(DEVELOPMENT) ## run the whole test suite, on SQLite and on PostgreSQL where its server is installed
+test: $(DEVELOPMENT) ## run the tests, on SQLite and on PostgreSQL where its server is installed
 	$(BIN)/python -m pytest -n $(JOBS)
 
 lint: $(DEVELOPMENT) ## check style, types, import contracts, migrations and the published schema
