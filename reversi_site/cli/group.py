@@ -59,16 +59,16 @@ def reversi(data: str | None) -> None:
 
     \b
     Examples:
-      reversi demo                          see the whole thing at work, in a folder of its own
-      reversi runs list --attention         which runs need a person
-      reversi plan --last                   what a rollback of the last run would do
+      reversi demo                        see it at work, in a folder of its own
+      reversi runs list --attention       which runs need a person
+      reversi plan --last                 what a rollback of the last run would do
       reversi rollback run_1 --reader-cmd ./read.sh
-      reversi --data /srv/reversi doctor    is everything in order, and if not, how to mend it
+      reversi --data /srv/reversi doctor  is all in order, and if not, what to do
 
     \b
     Exit codes:
       0   fine
-      1   a check found errors; invalid content, not found, not allowed, or a conflict
+      1   a check found errors; invalid, not found, not allowed, or a conflict
       2   not fully reversible, or a rollback that is incomplete
       64  wrong options or arguments
       69  the store or an upstream is unavailable
