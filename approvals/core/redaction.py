@@ -62,9 +62,14 @@ def hide(text: str, args: Mapping[str, Any], paths: Iterable[Reference]) -> str:
     roots = {Root.ARGS: args}
     found = (look_up(path, roots) for path in paths)
     declared = (item.value for item in found if isinstance(item, Found))
-    values = {text for value in (*declared, *_credentials(args)) for text in _texts(value)}
-    for value in sorted(values, key=len, reverse=True):
-        text = text.replace(value, REDACTED)
+    return blank_out(text, (*declared, *_credentials(args)))
+
+
+def blank_out(text: str, values: Iterable[Any]) -> str:
+    """Return the text without these values, nested ones included."""
+    hidden = {each for value in values for each in _texts(value)}
+    for each in sorted(hidden, key=len, reverse=True):
+        text = text.replace(each, REDACTED)
     return text
 
 

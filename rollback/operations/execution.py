@@ -156,7 +156,14 @@ def perform(work: Work, doing: Doing) -> JobRecord:
     """Do a claimed job to its end and give the run back, however it ends."""
     try:
         done = doing(work)
-        return finish(work.claim, refused=done.refused, taken=done.taken, done=work.done, now=work.clock.now())
+        return finish(
+            work.claim,
+            refused=done.refused,
+            taken=done.taken,
+            done=work.done,
+            described=work.described,
+            now=work.clock.now(),
+        )
     except FenceLost:
         record_lost_fence(work.claim, now=work.clock.now())
         raise
@@ -169,7 +176,7 @@ def _break_down(work: Work, error: BaseException) -> None:
     """Give the run back with the error on record; where even that fails, recovery does it when the lease runs out."""
     words = str(error) if isinstance(error, ReversiError) else f"{type(error).__name__}: {error}"
     try:
-        fail(work.claim, error=words, now=work.clock.now())
+        fail(work.claim, error=words, described=work.described, now=work.clock.now())
     except FenceLost:
         record_lost_fence(work.claim, now=work.clock.now())
 

@@ -19,6 +19,7 @@ from ledger.core.text import make_visible
 from ledger.identifiers import new_ulid
 from ledger.operations.journal import lock_run
 from ledger.operations.runs import release_run, take_run
+from reversi_sdk.model import Manifest
 from reversi_site.kit.clock import DatabaseNowMs
 from reversi_site.kit.transactions import durable, require_transaction
 from rollback.core.errors import PlanStale, RollbackRunning
@@ -30,6 +31,7 @@ from rollback.models import RollbackJob
 from rollback.queries import get_plan, job_record, load_steps
 
 LEASE_MARGIN_MS = 30_000
+Described = Mapping[str, Manifest]
 ERROR = 2000
 
 
@@ -160,24 +162,33 @@ def renew(claim: Claim, *, busy_ms: int, done: int | None = None, total: int | N
 
 
 def finish(
-    claim: Claim, *, refused: Mapping[int, Refused], taken: frozenset[int] = frozenset(), done: int = 0, now: datetime
+    claim: Claim,
+    *,
+    refused: Mapping[int, Refused],
+    now: datetime,
+    taken: frozenset[int] = frozenset(),
+    done: int = 0,
+    described: Described | None = None,
 ) -> JobRecord:
-    """End the job with the report of how the steps stand, and let calls pass again; raises FenceLost."""
+    """End the job with the report of how the steps stand, and let calls pass again; raises FenceLost.
+
+    `described` are the manifests that the job was given for tools whose own are not kept.
+    """
     options = claim.job.options
     with durable():
         lock_run(claim.run_id, fence=claim.fence)
         hold(claim, busy_ms=0, done=done)
-        steps = load_steps(claim.run_id)
+        steps = load_steps(claim.run_id, described=described)
         report = steps.report(now=now, refused=refused, selection=options.selection, taken=taken).to_json()
         _end(claim, state=JobState.DONE, report=report, error=None, now=now, closes=options.closes)
     return job_record(RollbackJob.objects.get(pk=claim.job.id))
 
 
-def fail(claim: Claim, *, error: str, now: datetime) -> None:
+def fail(claim: Claim, *, error: str, now: datetime, described: Described | None = None) -> None:
     """End a job that broke down, and let calls pass again; a step whose undo was under way stays in doubt."""
     with durable():
         lock_run(claim.run_id, fence=claim.fence)
-        report = load_steps(claim.run_id).report(now=now).to_json()
+        report = load_steps(claim.run_id, described=described).report(now=now).to_json()
         _end(claim, state=JobState.FAILED, report=report, error=error, now=now, closes=False)
 
 

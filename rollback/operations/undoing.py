@@ -34,7 +34,15 @@ from rollback.core.steps import AttemptFact, AttemptOutcome, PlanStep
 from rollback.core.undo import Chosen
 from rollback.models import Attempt
 from rollback.operations.jobs import ERROR, renew
-from rollback.operations.reading import Matched, Mismatched, Unreadable, Verdict, read_back, what_changed_since
+from rollback.operations.reading import (
+    Matched,
+    Mismatched,
+    Unreadable,
+    Verdict,
+    presentable,
+    read_back,
+    what_changed_since,
+)
 from rollback.operations.work import Work, usual_timeout_ms
 from rollback.queries import attempt_fact
 
@@ -171,9 +179,12 @@ class Undoing:
         if needs_approval(self.step, self.chosen) and not self.work.options.approves_compensations:
             return Refused(Refusal.AWAITING_APPROVAL, f"{tool} needs an approval")
         # What this rollback has sent itself may already stand there: then there is nothing newer to run over.
-        if doubt.kind is not Doubt.NONE or self.rows or self.work.options.is_overwrite_allowed:
+        if doubt.kind is not Doubt.NONE or self.rows:
             return None
         changed = what_changed_since(self.work, self.step)
+        if changed is not None and self.work.options.is_overwrite_allowed:
+            self.work.note(EventDraft("overwriting", self.step.number, {"tool": tool, "seen": changed}))
+            return None
         return None if changed is None else Refused(Refusal.CHANGED_SINCE, changed)
 
     def _wait(self) -> None:
@@ -252,7 +263,7 @@ class Undoing:
         """Commit what was answered, before anything is concluded from it."""
         outcome, error = _outcome_of(answer)
         work, now, row = self.work, self.work.clock.now(), self.rows[-1]
-        shown = None if error is None else make_visible(error, limit=ERROR)
+        shown = None if error is None else make_visible(presentable(self.step, error), limit=ERROR)
         data = {"attempt": row.number, "outcome": outcome.value, "error": shown}
         with durable():
             run = lock_for_executor(run_id=work.run_id, fence=work.claim.fence)

@@ -33,7 +33,7 @@ def validate(*, path: Path, is_json: bool) -> int:
         errors = [_document(problem) for problem in validation.problems]
         emit_json({"ok": is_valid, "manifests": validation.count, "errors": errors})
     elif is_valid:
-        emit_lines([f"ok: {counted(validation.count, 'tool manifest')} valid"])
+        emit_lines([f"ok: {validation.count} tool manifests valid"])
     else:
         lines = [problem_line(problem) for problem in validation.problems]
         emit_lines([*lines, counted(len(lines), "error")])

@@ -9,7 +9,7 @@ import pytest
 
 from gateway.operations.calls import call
 from ledger.core.statuses import StepState
-from ledger.queries import get_step
+from ledger.queries import get_step, list_events
 from manifests_registry.core.snapshot import Snapshot
 from reversi_site.kit.transactions import require_no_transaction
 from rollback.core.ports import Answer, ReadFailed, Tools, UndoAnswer, UndoCall, Undone, UndoUnknown
@@ -144,6 +144,16 @@ def test_newer_work_is_overwritten_when_the_operator_says_so() -> None:
     assert world.requests[0].is_overwrite_allowed
     assert world.requests[0].to_json()["overwrite"] is True
     assert world.values == {"colour": "red"}
+    kinds = [event.kind for event in list_events(RUN)]
+    assert kinds.index("overwriting") < kinds.index("compensating")
+
+
+def test_nothing_is_called_overwritten_where_nothing_newer_stands() -> None:
+    world = prepare("green")
+
+    roll_back(downstream=world, is_overwrite_allowed=True)
+
+    assert "overwriting" not in [event.kind for event in list_events(RUN)]
 
 
 def test_newer_work_holds_what_is_beneath_it_too() -> None:
