@@ -15,6 +15,8 @@ from reversi_sdk.errors import InvalidInput
 
 FILE_NAME = "reversi.config.yaml"
 UPSTREAM_KEYS = frozenset({"name", "connector", "root", "backup_dir"})
+# The working folder of whichever process starts is no place to let an agent loose on.
+ROOTED = frozenset({"fs"})
 
 
 class ConfigurationInvalid(InvalidInput):
@@ -156,6 +158,8 @@ def _upstream(place: str, value: Any, folder: Path) -> Upstream:
     if not isinstance(value, dict) or not value.keys() <= UPSTREAM_KEYS:
         raise ConfigurationInvalid(f"{place}: must be an object with the keys {', '.join(sorted(UPSTREAM_KEYS))}")
     connector = _text(f"{place}.connector", value.get("connector"), folder)
+    if connector in ROOTED and "root" not in value:
+        raise ConfigurationInvalid(f"{place}: {connector} needs root, the one folder that it may touch")
     optional = {key: _path(f"{place}.{key}", value[key], folder) for key in ("root", "backup_dir") if key in value}
     return Upstream(
         name=_text(f"{place}.name", value.get("name", connector), folder),

@@ -141,6 +141,7 @@ def test_a_malformed_database_url_is_invalid(shell: Shell, url: str, says: str) 
         ("manifests: [", "reversi.config.yaml"),
         ("- a\n- b", "must be an object"),
         ("upstreams: [{connector: fs, rooot: x}]", "must be an object with the keys"),
+        ("upstreams: [{connector: fs}]", "fs needs root"),
         ("reader_cmd: 7", "must be a non-empty text"),
         ("redaction: [token]", "redaction: 'token' is no reference"),
         ("redaction: [idempotency_key]", "redaction: 'idempotency_key' cannot be read here"),
