@@ -15,7 +15,7 @@ from typing import Any
 from ledger.core.statuses import ReadBack, StepState
 from reversi_sdk.model import Undo
 from rollback.core.actions import Kind
-from rollback.core.assessment import Assessment, assess
+from rollback.core.assessment import Assessment, assess_run
 from rollback.core.dependencies import Blockers
 from rollback.core.keys import KeyedDigest
 from rollback.core.selection import Selected, Selection, select
@@ -204,7 +204,7 @@ def build_report(
     `refused` says for which of them nothing was sent, and why; `taken` are the steps that the rollback was planned
     for, which a report of a selection tells of besides whatever must by now go first.
     """
-    assessed = {step.number: assess(step, keyed_digest=keyed_digest, now=now) for step in steps}
+    assessed = assess_run(steps, keyed_digest=keyed_digest, now=now)
     selected = None
     if selection is not None:
         selected = select(steps, selection, {number: found.needs_undo for number, found in assessed.items()}, taken)

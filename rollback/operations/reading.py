@@ -6,8 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, TypeAlias, assert_never
 
-from approvals.core.before import BeforeAnswer, after_digest
+from approvals.core.before import BeforeAnswer, after_digest, before_digest
 from ledger.core.handles import Handle
+from ledger.core.text import make_visible
 from reversi_sdk.model import Verification
 from reversi_sdk.references import Unavailable, resolve
 from reversi_site.kit.transactions import require_no_transaction
@@ -17,7 +18,7 @@ from rollback.core.read_back import Expectation, expectation_of, first_mismatch
 from rollback.core.redaction import hide_in_text
 from rollback.core.steps import PlanStep
 from rollback.core.touching import is_restoring
-from rollback.operations.jobs import renew
+from rollback.operations.jobs import ERROR, renew
 from rollback.operations.work import Work, usual_timeout_ms
 
 
@@ -95,14 +96,15 @@ def _read(work: Work, step: PlanStep, tool: str, arguments: Mapping[str, Any]) -
 
 
 def presentable(step: PlanStep, said: str) -> str:
-    """Return what a tool said about the step as it may be shown and journaled."""
-    return hide_in_text(said, step.record.handle, step.redacted)
+    """Return what a tool said about the step as it may be shown, journaled and stored."""
+    return make_visible(hide_in_text(said, step.record.handle, step.redacted), limit=ERROR)
 
 
-def what_changed_since(work: Work, step: PlanStep) -> str | None:
+def what_changed_since(work: Work, step: PlanStep, *, was_sent: bool) -> str | None:
     """Say what is known to stand, or cannot be read, in the place of what the step left; None when nothing is.
 
-    Only an undo that puts a state back can run over newer work, and only where the state after the call was read.
+    Only an undo that puts a state back can run over newer work, and only where the state after the call was read. One
+    that was sent before may have worked: then the state before the call is no newer work either.
     """
     manifest, handle = step.manifest, step.record.handle
     if manifest is None or manifest.before is None or not isinstance(handle, Handle) or handle.after is None:
@@ -118,4 +120,5 @@ def what_changed_since(work: Work, step: PlanStep) -> str | None:
     found = after_digest(work.keyed_digest, manifest, seen)
     if found is None:
         return f"changed since, perhaps: {tool} did not answer ({seen.error})"
-    return None if found == handle.after else f"changed since: {tool} shows newer work than this run's"
+    undone = before_digest(work.keyed_digest, manifest, handle) if was_sent else None
+    return None if found in (handle.after, undone) else f"changed since: {tool} shows newer work than this run's"

@@ -23,6 +23,7 @@ from ledger.operations.compensations import (
     lock_for_executor,
     record_note,
 )
+from ledger.queries import get_step
 from reversi_site.kit.transactions import durable, require_no_transaction
 from rollback.core.assessment import is_repeatable
 from rollback.core.backoff import delay_ms
@@ -47,10 +48,15 @@ from rollback.operations.work import Work, usual_timeout_ms
 from rollback.queries import attempt_fact
 
 OUTCOME_UNKNOWN = "outcome unknown"
+MOVED = "somebody settled the step otherwise while it was looked at: plan again"
 _STUCK = {
     Doubt.LOST: "the answer to the undo was lost, and a repeat could undo it twice",
     Doubt.UNSEEN: "the undo was answered and then not seen, and a repeat could undo it twice",
 }
+
+
+class _MovedError(Exception):
+    """Ends the transaction that would have acted on a step as it no longer is."""
 
 
 class Turn(Enum):
@@ -90,8 +96,11 @@ class Undoing:
     def run(self) -> Refused | None:
         """Undo the step or settle why not; returns the refusal when nothing was sent. Raises FenceLost."""
         turn: Refused | Turn = Turn.GO_ON
-        while turn is Turn.GO_ON:
-            turn = self._next()
+        try:
+            while turn is Turn.GO_ON:
+                turn = self._next()
+        except _MovedError:
+            return refuse(self.work, self.step, Refused(Refusal.PLANNED_OTHERWISE, MOVED))
         return turn if isinstance(turn, Refused) else None
 
     @property
@@ -163,7 +172,8 @@ class Undoing:
     def _send(self, doubt: Doubtful) -> Refused | Turn:
         refused = self._refusal(doubt)
         if refused is not None:
-            return refuse(self.work, self.step, refused)
+            is_begun = self.state is StepState.COMPENSATING and refused.kind is Refusal.CHANGED_SINCE
+            return self._give_up(refused.error) if is_begun else refuse(self.work, self.step, refused)
         self._wait()
         self._begin()
         require_no_transaction()
@@ -178,10 +188,8 @@ class Undoing:
             return Refused(Refusal.NOBODY_RUNS_IT, f"nothing can run {tool}")
         if needs_approval(self.step, self.chosen) and not self.work.options.approves_compensations:
             return Refused(Refusal.AWAITING_APPROVAL, f"{tool} needs an approval")
-        # What this rollback has sent itself may already stand there: then there is nothing newer to run over.
-        if doubt.kind is not Doubt.NONE or self.rows:
-            return None
-        changed = what_changed_since(self.work, self.step)
+        was_sent = doubt.kind is not Doubt.NONE or bool(self.rows)
+        changed = what_changed_since(self.work, self.step, was_sent=was_sent)
         if changed is not None and self.work.options.is_overwrite_allowed:
             self.work.note(EventDraft("overwriting", self.step.number, {"tool": tool, "seen": changed}))
             return None
@@ -224,6 +232,7 @@ class Undoing:
         row = self._new_attempt(now)
         with durable():
             run = lock_for_executor(run_id=work.run_id, fence=work.claim.fence)
+            self._require_unmoved()
             work.hold(self._timeout_ms)
             begin_compensation(
                 run=run, number=self.step.number, data=self._journal(row), actor=work.claim.actor, now=now
@@ -232,6 +241,14 @@ class Undoing:
         self.state = StepState.COMPENSATING
         self.rows.append(row)
         self.attempts.append(attempt_fact(row))
+
+    def _require_unmoved(self) -> None:
+        """Raise when somebody settled the step otherwise since it was read: what was chosen may be wrong by now."""
+        if self.rows:
+            return
+        seen, now = self.step.record, get_step(self.work.run_id, self.step.number)
+        if (now.state, now.handle, now.is_disputed) != (seen.state, seen.handle, seen.is_disputed):
+            raise _MovedError
 
     def _new_attempt(self, now: datetime) -> Attempt:
         return Attempt(
@@ -263,7 +280,7 @@ class Undoing:
         """Commit what was answered, before anything is concluded from it."""
         outcome, error = _outcome_of(answer)
         work, now, row = self.work, self.work.clock.now(), self.rows[-1]
-        shown = None if error is None else make_visible(presentable(self.step, error), limit=ERROR)
+        shown = None if error is None else presentable(self.step, error)
         data = {"attempt": row.number, "outcome": outcome.value, "error": shown}
         with durable():
             run = lock_for_executor(run_id=work.run_id, fence=work.claim.fence)
@@ -308,6 +325,7 @@ class Undoing:
         seen = {} if verdict is None else {"read_back": verdict.tool}
         with durable():
             run = lock_for_executor(run_id=work.run_id, fence=work.claim.fence)
+            self._require_unmoved()
             if self.state is not StepState.COMPENSATING:
                 # An earlier undo turned out to have worked: nothing was sent this time.
                 sent = {**data, "attempt": None}
