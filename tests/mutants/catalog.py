@@ -170,6 +170,27 @@ MUTANTS: Sequence[Mutant] = (
         UNDOING,
     ),
     Mutant(
+        "a step that somebody settled meanwhile is undone all the same",
+        "rollback/operations/undoing.py",
+        "            raise _MovedError\n",
+        "            return\n",
+        UNDOING,
+    ),
+    Mutant(
+        "a late read-back is judged by a state that was undone since",
+        "rollback/operations/verification.py",
+        "    if undone.have_overtaken(step):",
+        "    if undone.have_overtaken(step) and step.number < 0:",
+        UNDOING,
+    ),
+    Mutant(
+        "an undo is sent over an earlier one's",
+        "rollback/core/assessment.py",
+        "undone.have_overtaken(step)\n",
+        "undone.have_overtaken(step) and step.number < 0\n",
+        UNDOING,
+    ),
+    Mutant(
         "a restored file gets another mode",
         "connectors/core/files/placing.py",
         "os.fchmod(descriptor, attributes.mode)",
