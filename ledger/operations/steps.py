@@ -10,7 +10,7 @@ from django.db import IntegrityError, transaction
 from ledger import queries
 from ledger.core.errors import CallKeyTaken, OutcomeConflict
 from ledger.core.handles import Handle
-from ledger.core.statuses import Move, SettledBy, StepState, outcome_of
+from ledger.core.statuses import Move, ReadBack, SettledBy, StepState, may_move, outcome_of
 from ledger.core.text import make_visible
 from ledger.core.values import EventDraft, Intent, Outcome, StepRecord
 from ledger.models import Step
@@ -200,7 +200,13 @@ def resolve_locked(
     now: datetime,
 ) -> None:
     """Settle a locked step by a person's word."""
-    changes: dict[str, object] = {"is_disputed": False, "is_undo_outcome_unknown": False, "error": None}
+    changes: dict[str, object] = {
+        "is_disputed": False,
+        "is_undo_outcome_unknown": False,
+        "is_by_hand": False,
+        "read_back": ReadBack.NOT_DECLARED.value,
+        "error": None,
+    }
     move = _resolving_move(step, state)
     if move is not Move.DENY_COMPENSATION:
         # That an undo did not happen says nothing about the call: its undo window still counts from its own answer.
@@ -226,6 +232,7 @@ def _resolving_move(step: Step, state: StepState) -> Move:
     succeeds = state is StepState.SUCCEEDED
     if step.state == StepState.COMPENSATION_FAILED and succeeds:
         return Move.DENY_COMPENSATION
-    if step.is_disputed and step.state in (StepState.SUCCEEDED, StepState.FAILED):
-        return Move.OVERRULE_SUCCEEDED if succeeds else Move.OVERRULE_FAILED
+    overrule = Move.OVERRULE_SUCCEEDED if succeeds else Move.OVERRULE_FAILED
+    if may_move(StepState(step.state), overrule, is_disputed=step.is_disputed):
+        return overrule
     return Move.RESOLVE_SUCCEEDED if succeeds else Move.RESOLVE_FAILED

@@ -74,7 +74,7 @@ class JournalMachine(RuleBasedStateMachine):
             self.fence = take_run(run_id=self.run_id, **WHO)
 
     @precondition(lambda self: self.count)
-    @rule(number=numbers, which=st.integers(0, 4), fence_age=st.sampled_from([0, 0, 0, 1]))
+    @rule(number=numbers, which=st.integers(0, 5), fence_age=st.sampled_from([0, 0, 0, 1]))
     def execute(self, number: int, which: int, fence_age: int) -> None:
         def operation(*, run_id: str, **who: Any) -> None:
             with durable():
@@ -94,6 +94,8 @@ class JournalMachine(RuleBasedStateMachine):
             undo.fail_compensation(error="no", is_outcome_unknown=False, **common)
         elif which == 3:
             undo.record_read_back(mismatch="not so", **common)
+        elif which == 4:
+            undo.confirm_compensation(read_back=ReadBack.UNVERIFIED, note="so it is", **common)
         else:
             undo.compensate_by_hand(read_back=ReadBack.NOT_DECLARED, note="done", **common)
 
