@@ -54,6 +54,7 @@ class LazyGroup(click.Group):
     metavar="DIR",
     help="Folder of the embedded store and the keys; default REVERSI_DATA, else ./reversi-data.",
 )
+@click.version_option(package_name="reversi", message="%(prog)s %(version)s")
 def reversi(data: str | None) -> None:
     """Undo what AI agents did: journal their tool calls, plan the way back, roll back and prove it.
 

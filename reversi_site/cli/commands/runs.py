@@ -127,19 +127,21 @@ def open_(
 
 
 @runs.command(short_help="Close a run: it takes no more calls.")
-@click.argument("run", type=RUN)
+@run_or_last
 @json_option
-def close(*, run: str, is_json: bool) -> None:
+def close(*, run: str | None, is_last: bool, is_json: bool) -> None:
     """Close a run: it takes no more calls, and can still be planned and rolled back.
 
     \b
-    Example:
+    Examples:
       reversi runs close run_01J
+      reversi runs close --last
     """
+    require_one_run(run, is_last)
     now = session.open_store()
     from ledger.operations.runs import close_run
 
-    record = close_run(run_id=run, actor=local_principal(), now=now)
+    record = close_run(run_id=session.chosen_run(run, is_last), actor=local_principal(), now=now)
     if is_json:
         emit_json(run_document(record))
     else:
