@@ -168,7 +168,7 @@ def sweep_overdue(*, run_id: str, number: int, actor: str, now: datetime) -> boo
 
 def resolve_outcome(
     *,
-    run_id: str,
+    run: LockedRun,
     number: int,
     state: StepState,
     handle: Handle | None,
@@ -176,30 +176,13 @@ def resolve_outcome(
     note: str,
     actor: str,
     now: datetime,
-) -> StepRecord:
+) -> None:
     """Settle by a person's word what nobody else could: an unresolved or disputed step, or an undo in doubt.
 
-    `handle` replaces the step's (None keeps it). Raises IllegalTransition when the step needs no resolving.
+    Part of the caller's durable block. `handle` replaces the step's (None keeps it). Raises IllegalTransition when the
+    step needs no resolving.
     """
-    with durable():
-        run = lock_run(run_id)
-        step = get_locked_step(run, number)
-        resolve_locked(run, step, state, handle=handle, unrecoverable=unrecoverable, note=note, actor=actor, now=now)
-    return queries.get_step(run_id, number)
-
-
-def resolve_locked(
-    run: LockedRun,
-    step: Step,
-    state: StepState,
-    *,
-    handle: Handle | None,
-    unrecoverable: str | None,
-    note: str,
-    actor: str,
-    now: datetime,
-) -> None:
-    """Settle a locked step by a person's word."""
+    step = get_locked_step(run, number)
     changes: dict[str, object] = {
         "is_disputed": False,
         "is_undo_outcome_unknown": False,

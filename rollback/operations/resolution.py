@@ -70,11 +70,11 @@ def resolve(
 def _settled(
     run_id: str, number: int, *, status: str, note: str, actor: str, result: Any | Missing, now: datetime
 ) -> StepRecord:
-    step = resolve_step(run_id=run_id, number=number, status=status, note=note, actor=actor, now=now, result=result)
     with durable():
-        lock_run(run_id)
+        run = lock_run(run_id)
+        step = resolve_step(run=run, number=number, status=status, note=note, actor=actor, now=now, result=result)
         # What became of the sends so far is said: they cast no doubt on the next undo.
-        Attempt.objects.filter(run_id=run_id, step=number, sent_at__lte=now).update(is_settled=True)
+        Attempt.objects.filter(run_id=run_id, step=number).update(is_settled=True)
     return step
 
 

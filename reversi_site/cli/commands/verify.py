@@ -30,6 +30,4 @@ def verify(*, run: str | None, is_last: bool, reader_cmd: str | None, is_json: b
     report = verify_run(
         run_id=session.chosen_run(run, is_last), tools=tools, actor=local_principal(), on_progress=progress_shower()
     )
-        run_id=session.chosen_run(run, is_last), tools=tools, actor=local_principal(), on_progress=progress_shower()
-    )
     return show_report(report, is_json=is_json)

@@ -13,9 +13,11 @@ from approvals.operations.resolution import resolve_step
 from gateway.operations.calls import CallResult
 from ledger.core.handles import BeforeRead, Handle
 from ledger.core.statuses import Mode, StepState
+from ledger.operations.journal import lock_run
 from ledger.queries import list_events, list_steps
 from manifests_registry.core.snapshot import Snapshot
 from reversi_sdk.errors import EffectUncertainError, ToolError
+from reversi_site.kit.transactions import durable
 from tests.approvals.factories import ARGS, NOW, kinds, make_run
 from tests.databases import Database
 from tests.gateway.factories import SteppingClock, Tool, make_call
@@ -352,7 +354,8 @@ def test_call_that_a_person_settled_otherwise_meanwhile_is_disputed(db: Database
     run = make_run()
 
     def order(args: Mapping[str, Any], key: str | None) -> dict[str, str]:
-        resolve_step(run_id=run.id, number=0, status="failed", note="not there", actor="dana", now=NOW)
+        with durable():
+            resolve_step(run=lock_run(run.id), number=0, status="failed", note="not there", actor="dana", now=NOW)
         return {"id": "o1"}
 
     called = make_call(run_id=run.id, execute=order)

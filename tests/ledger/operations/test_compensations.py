@@ -1,5 +1,5 @@
 from collections.abc import Callable
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
@@ -8,7 +8,7 @@ from ledger import queries
 from ledger.core.errors import FenceLost, IllegalTransition, OutcomeConflict
 from ledger.core.statuses import ReadBack, StepState
 from ledger.operations import compensations as undo
-from ledger.operations.journal import LockedRun
+from ledger.operations.journal import LockedRun, lock_run
 from ledger.operations.runs import release_run, take_run
 from ledger.operations.steps import resolve_outcome
 from reversi_site.kit.transactions import durable
@@ -30,6 +30,12 @@ def complete(run: LockedRun, read_back: ReadBack = ReadBack.VERIFIED) -> None:
 
 def fail(run: LockedRun, *, unknown: bool = False) -> None:
     undo.fail_compensation(run=run, number=0, error="no\0way", is_outcome_unknown=unknown, data={}, **WHO)
+
+
+def resolve(run_id: str, state: StepState, *, now: datetime = NOW) -> None:
+    word: dict[str, Any] = {"handle": None, "unrecoverable": None, "note": "looked", "actor": "dana", "now": now}
+    with durable():
+        resolve_outcome(run=lock_run(run_id), number=0, state=state, **word)
 
 
 def taken_run() -> tuple[str, int]:
@@ -120,8 +126,7 @@ def test_word_that_an_undo_did_not_happen_leaves_the_time_of_the_call(db: Databa
     run_id, fence = taken_run()
     write(run_id, fence, begin, lambda run: fail(run, unknown=True))
     settled = queries.get_step(run_id, 0)
-    late: dict[str, Any] = {"handle": None, "unrecoverable": None, "note": "looked", "actor": "dana"}
-    resolve_outcome(run_id=run_id, number=0, state=S.SUCCEEDED, now=NOW + timedelta(days=3), **late)
+    resolve(run_id, S.SUCCEEDED, now=NOW + timedelta(days=3))
     step = queries.get_step(run_id, 0)
     assert (step.state, step.is_undo_outcome_unknown) == (S.SUCCEEDED, False)
     assert (step.settled_at, step.settled_by) == (settled.settled_at, settled.settled_by)
@@ -148,8 +153,7 @@ def test_run_takes_no_calls_until_it_is_released(db: Database) -> None:
 
 def disputed(run_id: str, fence: int, *writes: Write) -> None:
     """A step that a person called succeeded, moved on, and then contradicted by its caller."""
-    word: dict[str, Any] = {"handle": None, "unrecoverable": None, "note": "looked", "actor": "dana", "now": NOW}
-    resolve_outcome(run_id=run_id, number=0, state=S.SUCCEEDED, **word)
+    resolve(run_id, S.SUCCEEDED)
     write(run_id, fence, *writes)
     with pytest.raises(OutcomeConflict):
         settle(run_id=run_id, number=0, state=S.FAILED)
@@ -201,8 +205,7 @@ def test_undo_that_nobody_disputes_is_not_confirmed(db: Database) -> None:
 def test_disputed_undo_of_a_call_that_never_was_is_overruled(db: Database, end: Write) -> None:
     run_id, fence = lost_run()
     disputed(run_id, fence, begin, end)
-    late: dict[str, Any] = {"handle": None, "unrecoverable": None, "note": "there is no order", "actor": "dana"}
-    resolve_outcome(run_id=run_id, number=0, state=S.FAILED, now=NOW, **late)
+    resolve(run_id, S.FAILED)
     step = queries.get_step(run_id, 0)
     assert (step.state, step.is_disputed, step.read_back) == (S.FAILED, False, ReadBack.NOT_DECLARED)
 

@@ -19,7 +19,7 @@ from ledger.core.fold import fold_states
 from ledger.core.statuses import ReadBack, SettledBy, StepState
 from ledger.core.values import Outcome
 from ledger.operations import compensations as undo
-from ledger.operations.journal import LockedRun
+from ledger.operations.journal import LockedRun, lock_run
 from ledger.operations.runs import take_run
 from ledger.operations.steps import record_outcome, resolve_outcome, sweep_overdue
 from reversi_sdk.errors import Conflict
@@ -64,9 +64,12 @@ class JournalMachine(RuleBasedStateMachine):
     @precondition(lambda self: self.count)
     @rule(number=numbers, state=st.sampled_from([StepState.SUCCEEDED, StepState.FAILED]))
     def resolve(self, number: int, state: StepState) -> None:
-        self.attempt(
-            resolve_outcome, number=number % self.count, state=state, handle=None, unrecoverable=None, note="seen"
-        )
+        def operation(*, run_id: str, **who: Any) -> None:
+            word: dict[str, Any] = {"state": state, "handle": None, "unrecoverable": None, "note": "seen"}
+            with durable():
+                resolve_outcome(run=lock_run(run_id), number=number % self.count, **word, **who)
+
+        self.attempt(operation)
 
     @rule()
     def take_over(self) -> None:

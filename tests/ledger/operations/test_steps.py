@@ -10,7 +10,9 @@ from ledger.core.handles import Handle, HandleLost
 from ledger.core.statuses import SettledBy, StepState
 from ledger.core.values import Outcome
 from ledger.models import EventData, Step, UndoHandle
+from ledger.operations.journal import lock_run
 from ledger.operations.steps import record_blocked, resolve_outcome, sweep_overdue
+from reversi_site.kit.transactions import durable
 from tests.databases import Database
 from tests.ledger.factories import NOW, intend, make_run, make_step, settle
 
@@ -23,7 +25,8 @@ def kinds(run_id: str) -> list[str]:
 
 def resolve(run_id: str, state: StepState, **fields: object) -> None:
     usual = {"number": 0, "handle": None, "unrecoverable": None, "note": "looked", "actor": "dana", "now": NOW}
-    resolve_outcome(run_id=run_id, state=state, **{**usual, **fields})  # type: ignore[arg-type]
+    with durable():
+        resolve_outcome(run=lock_run(run_id), state=state, **{**usual, **fields})  # type: ignore[arg-type]
 
 
 def test_intent_is_a_step_an_event_and_a_sealed_handle(db: Database) -> None:

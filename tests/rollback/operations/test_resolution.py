@@ -6,6 +6,7 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
+from django.db import connection
 
 from approvals.operations.completion import complete_call
 from ledger.core.errors import IllegalTransition, OutcomeConflict, StepNotFound
@@ -16,7 +17,7 @@ from rollback.core.errors import NoteRequired, NotUndoneByHand, ReadBackMismatch
 from rollback.operations.jobs import claim_job, start_rollback
 from rollback.operations.resolution import resolve
 from rollback.queries import get_last_job, get_plan, get_report
-from tests.rollback.downstream import Downstream, Fault
+from tests.rollback.downstream import Downstream, Fault, Killed
 from tests.rollback.journal import (
     AGENT,
     OPERATOR,
@@ -281,3 +282,34 @@ def test_a_disputed_call_is_settled_before_its_undo() -> None:
 
     with pytest.raises(NotUndoneByHand, match="resolve it succeeded or failed first"):
         settle()
+
+
+def test_a_word_about_an_undo_settles_its_sends_whatever_the_clocks_say() -> None:
+    downstream = Downstream()
+    make_run()
+    order(downstream=downstream, snapshot=shop())
+    downstream.faults.append(Fault.LOST_BEFORE)
+    roll_back(downstream=downstream)
+
+    settle(status="succeeded", clock=Ticking(START - timedelta(days=1)))
+
+    assert roll_back(downstream=downstream).is_complete
+    assert downstream.undone == {"o0": 1}
+
+
+def test_a_word_and_what_it_settles_are_written_together() -> None:
+    def dying(execute: Any, sql: str, *rest: Any) -> Any:
+        if sql.startswith('UPDATE "rollback_attempt"'):
+            raise Killed
+        return execute(sql, *rest)
+
+    downstream = Downstream()
+    make_run()
+    order(downstream=downstream, snapshot=shop())
+    downstream.faults.append(Fault.LOST_BEFORE)
+    roll_back(downstream=downstream)
+
+    with connection.execute_wrapper(dying), pytest.raises(Killed):
+        settle(status="succeeded")
+
+    assert state_of() is StepState.COMPENSATION_FAILED
