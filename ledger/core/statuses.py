@@ -130,9 +130,9 @@ def may_move(state: StepState, move: Move, *, is_disputed: bool = False) -> bool
     return state in rule.sources or (is_disputed and state in rule.disputed)
 
 
-def is_standing(state: StepState) -> bool:
+def is_standing(state: StepState, *, is_disputed: bool = False) -> bool:
     """Tell whether the call's effect is, or may be, in the world."""
-    return state in STANDING
+    return state in STANDING or (is_disputed and state is StepState.FAILED)
 
 
 def outcome_of(state: StepState) -> StepState | None:

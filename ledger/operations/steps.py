@@ -150,8 +150,18 @@ def _refuse_contradiction(run: LockedRun, step: Step, outcome: Outcome, actor: s
     if is_disputed:
         body = {"recorded": recorded.value, "reported": outcome.state.value}
         append(run, [EventDraft("disputed", step.number, body)], actor=actor, now=now)
-        Step.objects.filter(pk=step.pk).update(is_disputed=True)
+        _mark_disputed(step)
     return OutcomeConflict(run.row.id, step.number, recorded, outcome.state, is_disputed=is_disputed)
+
+
+def _mark_disputed(step: Step) -> None:
+    """Mark the step; a failed one takes its call key back with that, unless another call holds it by now (D16)."""
+    row = Step.objects.filter(pk=step.pk)
+    try:
+        with transaction.atomic():
+            row.update(is_disputed=True)
+    except IntegrityError:
+        row.update(is_disputed=True, call_key=None)
 
 
 def sweep_overdue(*, run_id: str, number: int, actor: str, now: datetime) -> bool:
@@ -196,9 +206,6 @@ def resolve_outcome(
         changes.update(settled_by=SettledBy.PERSON.value, settled_at=now)
     if handle is not None:
         changes["unrecoverable"] = unrecoverable
-    if StepState(step.state) is StepState.FAILED and state is StepState.SUCCEEDED:
-        # Its key was free meanwhile and may be another call's by now.
-        changes["call_key"] = None
     move_step(
         run,
         step,

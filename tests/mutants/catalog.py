@@ -122,7 +122,7 @@ MUTANTS: Sequence[Mutant] = (
     ),
     Mutant(
         "a duplicate is looked for before the insert only",
-        "ledger/migrations/0001_initial.py",
+        "ledger/migrations/0003_keys_and_events_of_a_step.py",
         'fields=("call_key",),\n                name="step_call_key_stands_once"',
         'fields=("call_key", "run", "number"),\n                name="step_call_key_stands_once"',
         ("tests/ledger/operations/test_steps.py", "tests/gateway/operations/test_races.py"),

@@ -1,5 +1,6 @@
 """A machine of random, also illegal, moves: rows equal the fold of events, and the chain verifies, at every point."""
 
+from contextlib import suppress
 from typing import Any
 
 import pytest
@@ -15,6 +16,7 @@ from hypothesis.stateful import (
 )
 
 from ledger import queries
+from ledger.core.errors import CallKeyTaken
 from ledger.core.fold import fold_states
 from ledger.core.statuses import ReadBack, SettledBy, StepState
 from ledger.core.values import Outcome
@@ -40,10 +42,11 @@ class JournalMachine(RuleBasedStateMachine):
         self.run_id = make_run().id
         self.fence = self.count = 0
 
-    @rule()
-    def intend(self) -> None:
-        intend(run_id=self.run_id)
-        self.count += 1
+    @rule(call_key=st.sampled_from([None, "k"]))
+    def intend(self, call_key: str | None) -> None:
+        with suppress(CallKeyTaken):
+            intend(run_id=self.run_id, call_key=call_key)
+            self.count += 1
 
     def attempt(self, operation: Any, **arguments: Any) -> None:
         try:
