@@ -26,7 +26,7 @@ def leave_keys_to_their_holders(apps, schema_editor):
 
 
 def drop_run_indexes(apps, schema_editor):
-    """Drop the indexes over the run alone, by hand: to alter the column would rebuild the table without its triggers."""
+    """Drop the indexes over the run alone; to alter the columns would rebuild the tables without their triggers."""
     introspection, editor = schema_editor.connection.introspection, schema_editor
     for table in ("ledger_step", "ledger_event"):
         with editor.connection.cursor() as cursor:

@@ -3,6 +3,9 @@
 A job's lease ends on the database's clock, so workers on many machines agree. Whoever claims a job takes a new fence
 of the run in the same transaction; every later write names that fence. The run row is always locked before the job
 row, so that an old and a new executor cannot wait for each other.
+
+A queued rollback blocks new calls already. Whatever ends a queued job takes the run in the same transaction, or is
+the executor that took it, and gives it back when it ends itself: so calls pass again however the job ended.
 """
 
 from __future__ import annotations
@@ -18,7 +21,7 @@ from ledger.core.errors import FenceLost
 from ledger.core.text import make_visible
 from ledger.identifiers import new_ulid
 from ledger.operations.journal import lock_run
-from ledger.operations.runs import release_run, take_run
+from ledger.operations.runs import announce_rollback, release_run, take_run
 from reversi_sdk.model import Manifest
 from reversi_site.kit.clock import DatabaseNowMs
 from reversi_site.kit.transactions import durable, require_transaction
@@ -50,10 +53,10 @@ class Claim:
 
 
 def start_rollback(*, run_id: str, actor: str, now: datetime, options: RollbackOptions | None = None) -> JobRecord:
-    """Queue a rollback for the workers.
+    """Queue a rollback for the workers; from now on the run takes no calls until the job has ended.
 
     Raises RollbackRunning while another job waits or works on the run, and PlanStale when `options.digest` is not the
-    digest of the present plan. It is compared again when the job starts, with new calls blocked.
+    digest of the present plan. It is compared again when the job starts: calls in flight may have ended meanwhile.
     """
     wanted = options or RollbackOptions()
     require_digest(run_id, wanted, now)
@@ -77,6 +80,8 @@ def _start(kind: JobKind, run_id: str, options: RollbackOptions, actor: str, now
         row = _insert(kind, run_id, options, actor, now, is_foreground=False)
         row.enqueued_at, row.enqueues = now, 1
         row.save(force_insert=True)
+        if kind is JobKind.ROLLBACK:
+            announce_rollback(run_id=run_id, data={"job": row.id}, actor=actor, now=now)
         enqueue_job(row.id)
     return job_record(row)
 
