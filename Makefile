@@ -36,7 +36,7 @@ demo: $(RUNTIME) ## run an agent on real files, roll it back, and prove that the
 run: $(RUNTIME) ## run console, API and worker on this machine, until Ctrl-C
 	$(BIN)/reversi up
 
-test: $(DEVELOPMENT) ## run the whole test suite, on SQLite and on PostgreSQL where its server is installed
+test: $(DEVELOPMENT) ## run the tests, on SQLite and on PostgreSQL where its server is installed
 	$(BIN)/python -m pytest -n $(JOBS)
 
 lint: $(DEVELOPMENT) ## check style, types, import contracts, migrations and the published schema

@@ -58,10 +58,11 @@ def _paths(command: Command) -> Command:
 
 
 @click.group(
+    context_settings={"help_option_names": ["-h", "--help"]},
     epilog="\b\nExamples:\n"
     "  reversi-connectors manifests fs --format yaml > manifests/fs.yaml\n"
     "  reversi-connectors compensate --root ./work < call.json\n"
-    '  echo \'{"tool": "fs.stat", "arguments": {"path": "a.txt"}}\' | reversi-connectors read --root ./work'
+    '  echo \'{"tool": "fs.stat", "arguments": {"path": "a.txt"}}\' | reversi-connectors read --root ./work',
 )
 def cli() -> None:
     """Tools on real systems, each with a manifest and an undo."""
@@ -83,13 +84,14 @@ def manifests(name: str, form: str) -> int:
 
 
 @cli.command(
+    short_help="Run one undo, given as JSON on stdin.",
     epilog="\b\nExample:\n"
     '  reversi rollback run_1 --compensator-cmd "reversi-connectors compensate --root ./work"\n'
-    "\b\nThe call on stdin:\n"
+    "\n\b\nThe call on stdin:\n"
     '  {"run_id": "run_1", "step": 2, "tool": "fs.unmove_file", "original_tool": "fs.move_file",\n'
     '   "args": {...}, "idempotency_key": "...", "overwrite": false}\n'
-    "\b\nExit codes:\n"
-    "  0 undone, 1 not undone, 64 malformed call or options, 75 outcome unknown"
+    "\n\b\nExit codes:\n"
+    "  0 undone, 1 not undone, 64 malformed call or options, 75 outcome unknown",
 )
 @_paths
 def compensate(root: Path, backup_dir: Path | None) -> int:
@@ -111,10 +113,13 @@ def compensate(root: Path, backup_dir: Path | None) -> int:
 
 
 @cli.command(
+    short_help="Run one read, given as JSON on stdin.",
     epilog="\b\nExample:\n"
     '  reversi rollback run_1 --reader-cmd "reversi-connectors read --root ./work"\n'
-    "\b\nThe read on stdin:\n"
-    '  {"tool": "fs.stat", "arguments": {"path": "a.txt"}}'
+    "\n\b\nThe read on stdin:\n"
+    '  {"tool": "fs.stat", "arguments": {"path": "a.txt"}}\n'
+    "\n\b\nExit codes:\n"
+    "  0 read, 1 not read, 64 malformed input or options",
 )
 @_paths
 def read(root: Path, backup_dir: Path | None) -> int:

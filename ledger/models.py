@@ -11,6 +11,8 @@ from ledger.core.statuses import STANDING, Mode, ReadBack, RunState, SettledBy, 
 from reversi_site.kit.constraints import one_of, words
 
 NAME = 200
+# A failed call stands where that is disputed: its effect may be in the world after all (D13).
+MAY_STAND = Q(state__in=words(STANDING)) | Q(state=StepState.FAILED.value, is_disputed=True)
 
 
 class Run(models.Model):
@@ -64,7 +66,8 @@ class RunSalt(models.Model):
 class Step(models.Model):
     """One call in a run."""
 
-    run = models.ForeignKey(Run, on_delete=models.PROTECT, related_name="steps")
+    # No index of its own: the unique one over run and number serves, and a planner without statistics took it for all.
+    run = models.ForeignKey(Run, on_delete=models.PROTECT, related_name="steps", db_index=False)
     number = models.IntegerField()
     tool = models.CharField(max_length=128)
     state = models.CharField(max_length=24)
@@ -97,7 +100,7 @@ class Step(models.Model):
             # One standing call per key: what makes a repeated call impossible, whoever checks first (D16).
             models.UniqueConstraint(
                 fields=["call_key"],
-                condition=Q(state__in=words(STANDING), call_key__isnull=False),
+                condition=Q(call_key__isnull=False) & MAY_STAND,
                 name="step_call_key_stands_once",
             ),
             models.CheckConstraint(condition=one_of("state", StepState), name="step_state_known"),
@@ -114,7 +117,11 @@ class Step(models.Model):
         indexes: ClassVar = [
             # The timeout sweep looks for calls that never came back.
             models.Index(fields=["state", "intended_at"], name="step_state_intended"),
-            models.Index(fields=["run", "tool"], name="step_run_tool"),
+            # What a tool requires is looked for from the latest step back. Led by the tool, so that no planner without
+            # statistics takes it for the look-up of a step by its number.
+            models.Index(fields=["tool", "run", "number"], name="step_tool_run_number"),
+            # The partial index above serves the constraint; no look-up may hang on a planner's seeing that it fits.
+            models.Index(fields=["call_key"], name="step_call_key"),
         ]
 
     def __str__(self) -> str:
@@ -136,7 +143,7 @@ class UndoHandle(models.Model):
 class Event(models.Model):
     """One entry of a run's write-ahead journal; append-only."""
 
-    run = models.ForeignKey(Run, on_delete=models.PROTECT, related_name="events")
+    run = models.ForeignKey(Run, on_delete=models.PROTECT, related_name="events", db_index=False)
     seq = models.BigIntegerField()
     kind = models.CharField(max_length=48)
     at = models.CharField(max_length=27)
@@ -148,6 +155,8 @@ class Event(models.Model):
 
     class Meta:
         constraints: ClassVar = [models.UniqueConstraint(fields=["run", "seq"], name="event_seq_once_per_run")]
+        # The events of one step, without reading the whole run's.
+        indexes: ClassVar = [models.Index(fields=["run", "step", "seq"], name="event_run_step_seq")]
 
     def __str__(self) -> str:
         return f"{self.run_id}@{self.seq}"

@@ -15,10 +15,10 @@ from ledger.core import chain
 from ledger.core.errors import RunNotFound, StepNotFound
 from ledger.core.handles import Handle, HandleLost
 from ledger.core.sealing import Binding, KeyRing, SealedHandle
-from ledger.core.statuses import HANDLE_EVENTS, STANDING, Mode, ReadBack, RunState, SettledBy, StepState
+from ledger.core.statuses import HANDLE_EVENTS, Mode, ReadBack, RunState, SettledBy, StepState
 from ledger.core.values import EventRecord, RunRecord, StepRecord
 from ledger.key_ring import key_ring
-from ledger.models import Event, EventData, GovernanceEvent, GovernanceHead, Run, RunSalt, Step
+from ledger.models import MAY_STAND, Event, EventData, GovernanceEvent, GovernanceHead, Run, RunSalt, Step
 from reversi_site.kit.keyset import Page, Place, keyset_page
 
 ATTENTION = (StepState.INTENDED, StepState.UNCERTAIN, StepState.COMPENSATING, StepState.COMPENSATION_FAILED)
@@ -182,15 +182,19 @@ def get_keyed_digest(run_id: str) -> Callable[[bytes], str]:
 
 def find_standing_call(call_key: str) -> tuple[str, int] | None:
     """Return run and number of the standing step that holds the call key."""
-    found = Step.objects.filter(call_key=call_key, state__in=STANDING).values_list("run_id", "number").first()
+    found = Step.objects.filter(MAY_STAND, call_key=call_key).values_list("run_id", "number").first()
     return None if found is None else (found[0], found[1])
 
 
 def list_standing_successes(run_id: str, tools: Sequence[str]) -> dict[str, int]:
-    """Return, for each of the tools that has one, the number of its latest standing success in the run."""
+    """Return, for each of the tools that has one, the number of its latest standing success in the run.
+
+    One that is disputed is none: two parties contradict each other about it.
+    """
     standing = (StepState.SUCCEEDED, StepState.COMPENSATION_FAILED)
-    found = Step.objects.filter(run_id=run_id, tool__in=list(tools), state__in=standing).order_by("number")
-    return dict(found.values_list("tool", "number"))
+    steps = Step.objects.filter(run_id=run_id, state__in=standing, is_disputed=False).order_by("-number")
+    latest = ((tool, steps.filter(tool=tool).values_list("number", flat=True).first()) for tool in tools)
+    return {tool: number for tool, number in latest if number is not None}
 
 
 def list_calls_in_flight() -> Iterator[tuple[RunRecord, str]]:

@@ -307,10 +307,15 @@ class _MapReader:
         if self.is_expected and not looks_like_reference(text, spelling=self.spelling):
             return Const(text)
         try:
-            return parse_reference(text, spelling=self.spelling, roots=self.roots)
+            reference = parse_reference(text, spelling=self.spelling, roots=self.roots)
         except ReferenceInvalid as error:
             self.problems.append(MapProblem(path, error))
             return Const(None)
+        if self.is_expected and reference.is_optional:
+            # An expectation that may drop out would let a read-back confirm what it never looked at.
+            problem = f"{_shown(text)} cannot be optional: what is not there cannot be checked"
+            self.problems.append(MapProblem(path, ReferenceInvalid(text=text, problem=problem)))
+        return reference
 
     def _object(self, data: Mapping[Any, Any], path: tuple[str | int, ...]) -> MapValue:
         if "const" in data and not self.is_expected:

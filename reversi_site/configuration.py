@@ -15,6 +15,8 @@ from reversi_sdk.errors import InvalidInput
 
 FILE_NAME = "reversi.config.yaml"
 UPSTREAM_KEYS = frozenset({"name", "connector", "root", "backup_dir"})
+# The working folder of whichever process starts is no place to let an agent loose on.
+ROOTED = frozenset({"fs"})
 
 
 class ConfigurationInvalid(InvalidInput):
@@ -129,6 +131,19 @@ def _texts(place: str, value: Any, folder: Path) -> tuple[str, ...]:
     return tuple(_text(place, entry, folder) for entry in value)
 
 
+def _references(place: str, value: Any, folder: Path) -> tuple[str, ...]:
+    from reversi_sdk.references import ReferenceInvalid, Root, Spelling, parse_reference, spelling_of
+
+    roots = (Root.ARGS, Root.RESULT, Root.BEFORE)
+    texts = _texts(place, value, folder)
+    for text in texts:
+        try:
+            parse_reference(text, spelling=spelling_of(text, default=Spelling.CONTRACT), roots=roots)
+        except ReferenceInvalid as error:
+            raise ConfigurationInvalid(f"{place}: {error.problem}") from error
+    return texts
+
+
 def _upstreams(place: str, value: Any, folder: Path) -> tuple[Upstream, ...]:
     if not isinstance(value, list):
         raise ConfigurationInvalid(f"{place}: must be a list")
@@ -143,6 +158,8 @@ def _upstream(place: str, value: Any, folder: Path) -> Upstream:
     if not isinstance(value, dict) or not value.keys() <= UPSTREAM_KEYS:
         raise ConfigurationInvalid(f"{place}: must be an object with the keys {', '.join(sorted(UPSTREAM_KEYS))}")
     connector = _text(f"{place}.connector", value.get("connector"), folder)
+    if connector in ROOTED and "root" not in value:
+        raise ConfigurationInvalid(f"{place}: {connector} needs root, the one folder that it may touch")
     optional = {key: _path(f"{place}.{key}", value[key], folder) for key in ("root", "backup_dir") if key in value}
     return Upstream(
         name=_text(f"{place}.name", value.get("name", connector), folder),
@@ -158,7 +175,7 @@ _READERS: Mapping[str, Callable[[str, Any, Path], Any]] = {
     "compensator_cmd": _text,
     "reader_cmd": _text,
     "upstreams": _upstreams,
-    "redaction": _texts,
+    "redaction": _references,
 }
 # Whoever sets it believes that manifests are checked against the key.
 _LATER_VARIABLES = frozenset({"REVERSI_MANIFEST_PUBLIC_KEY"})

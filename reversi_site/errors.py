@@ -12,7 +12,7 @@ from enum import IntEnum
 from http import HTTPStatus
 
 from approvals.core.errors import ApprovalRequired, BeforeRequired, NotAuthenticated
-from ledger.core.errors import BadField, BadRunId
+from ledger.core.errors import BadField, BadRunId, RunNotFound
 from manifests_registry.core.errors import InvalidManifests
 from reversi_sdk.errors import (
     Conflict,
@@ -85,6 +85,8 @@ HTTP_STATUSES: Mapping[type[ReversiError], HTTPStatus] = {
 def http_status(error: ReversiError) -> HTTPStatus:
     """Return the status that an error is answered with."""
     return next(HTTP_STATUSES[kind] for kind in type(error).__mro__ if kind in HTTP_STATUSES)
+# Another working folder is another store, so a run that is not there is most often looked for in the wrong place.
+WRONG_STORE = "; `reversi runs list` shows the runs of this store, `reversi --data` chooses another"
 
 
 def exit_code(error: BaseException) -> ExitCode:
@@ -109,7 +111,8 @@ def is_database_unavailable(error: BaseException) -> bool:
 def describe(error: BaseException) -> str:
     """Return what a person is told: what went wrong, and for the undeclared what to do about it."""
     if isinstance(error, ReversiError):
-        return str(error) or error.code
+        hint = WRONG_STORE if isinstance(error, RunNotFound) else ""
+        return (str(error) or error.code) + hint
     text = " ".join(str(error).split())
     if is_database_unavailable(error):
         return f"the store cannot be used: {text}; `reversi doctor` says more"

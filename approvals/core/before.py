@@ -14,7 +14,7 @@ from typing import Any
 
 from approvals.core.follow_ups import references_to, required_references
 from approvals.core.results import as_json, is_storable
-from ledger.core.handles import BeforeRead
+from ledger.core.handles import BeforeRead, Handle
 from reversi_sdk.canonical import lenient_bytes
 from reversi_sdk.model import AbsentWhen, Before, Manifest
 from reversi_sdk.references import (
@@ -123,9 +123,19 @@ def after_digest(keyed_digest: Callable[[bytes], str], manifest: Manifest, answe
     state = _read(manifest.before, answer)
     if isinstance(state, str):
         return None
-    is_found = state.read is BeforeRead.FOUND
-    body = {"found": is_found, "values": dict(_named(manifest, state))}
-    return keyed_digest(lenient_bytes(body))
+    return _digest(keyed_digest, state.read, dict(_named(manifest, state)))
+
+
+def before_digest(keyed_digest: Callable[[bytes], str], manifest: Manifest, handle: Handle) -> str | None:
+    """Return the digest of the state that stood before the call, to compare with `after_digest`; None when unknown."""
+    if handle.before not in (BeforeRead.FOUND, BeforeRead.ABSENT):
+        return None
+    keys = {reference.key for reference in references_to(manifest, Root.BEFORE)}
+    return _digest(keyed_digest, handle.before, {key: handle.values[key] for key in keys & handle.values.keys()})
+
+
+def _digest(keyed_digest: Callable[[bytes], str], read: BeforeRead, values: Mapping[str, Any]) -> str:
+    return keyed_digest(lenient_bytes({"found": read is BeforeRead.FOUND, "values": dict(values)}))
 
 
 def _named(manifest: Manifest, state: Captured) -> Iterator[tuple[str, Any]]:

@@ -58,13 +58,31 @@ def is_credential(name: str) -> bool:
 
 
 def hide(text: str, args: Mapping[str, Any], paths: Iterable[Reference]) -> str:
-    """Return the text without the values that stand at redacted paths of the arguments."""
+    """Return the text without the arguments that stand at redacted paths or are named like credentials."""
     roots = {Root.ARGS: args}
     found = (look_up(path, roots) for path in paths)
-    values = {value for item in found if isinstance(item, Found) for value in _texts(item.value)}
-    for value in sorted(values, key=len, reverse=True):
-        text = text.replace(value, REDACTED)
+    declared = (item.value for item in found if isinstance(item, Found))
+    return blank_out(text, (*declared, *_credentials(args)))
+
+
+def blank_out(text: str, values: Iterable[Any]) -> str:
+    """Return the text without these values, nested ones included."""
+    hidden = {each for value in values for each in _texts(value)}
+    for each in sorted(hidden, key=len, reverse=True):
+        text = text.replace(each, REDACTED)
     return text
+
+
+def _credentials(value: Any) -> Iterator[Any]:
+    match value:
+        case Mapping():
+            for name, member in value.items():
+                yield from (member,) if is_credential(name) else _credentials(member)
+        case list():
+            for item in value:
+                yield from _credentials(item)
+        case _:
+            return
 
 
 def _texts(value: Any) -> Iterator[str]:

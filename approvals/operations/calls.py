@@ -41,7 +41,7 @@ from manifests_registry.core.snapshot import Snapshot
 from manifests_registry.operations.documents import ensure_documents
 from manifests_registry.queries import current_snapshot
 from reversi_sdk.model import Manifest
-from reversi_sdk.references import Unavailable
+from reversi_sdk.references import Reference, Unavailable
 from reversi_site.kit.transactions import durable
 
 __all__ = ["Begun", "begin_call", "complete_call"]
@@ -55,7 +55,8 @@ FAILURE = 500
 class Begun:
     """A call that may be made now: its step is committed as `intended`.
 
-    `manifest` is None for a call that no approved manifest covers. `args` are the arguments as they were journaled.
+    `manifest` is None for a call that no approved manifest covers. `args` are the arguments as they were journaled;
+    what stands at `redacted` is never shown, a draft's paths included.
     """
 
     step: StepRecord
@@ -66,6 +67,7 @@ class Begun:
     notes: tuple[str, ...]
     violations: tuple[Violation, ...]
     actor: str
+    redacted: tuple[Reference, ...]
 
 
 class _Refused(Exception):
@@ -217,6 +219,7 @@ def _commit(candidate: Candidate, captured: Captured, now: datetime) -> Begun | 
         notes=admission.notes,
         violations=admission.violations,
         actor=run.agent,
+        redacted=candidate.redacted,
     )
 
 
@@ -231,4 +234,5 @@ def _refuse(candidate: Candidate, run: RunRecord, violations: tuple[Violation, .
     tool = candidate.request.tool
     body = [violation.to_json() for violation in violations]
     record_blocked(run_id=run.id, tool=tool, violations=body, actor=run.agent, now=now)
-    raise CallBlocked(run.id, tool, violations)
+    # Without the inner signal, which would only lengthen the caller's traceback.
+    raise CallBlocked(run.id, tool, violations) from None

@@ -12,6 +12,7 @@ from ledger.core.handles import BeforeRead, Handle
 from ledger.core.statuses import StepState
 from ledger.core.text import require_text
 from ledger.core.values import StepRecord
+from ledger.operations.journal import LockedRun
 from ledger.operations.steps import resolve_outcome
 from ledger.queries import get_step
 from reversi_sdk.references import MISSING, Missing
@@ -22,7 +23,7 @@ RESOLVED = frozenset({StepState.SUCCEEDED, StepState.FAILED})
 
 def resolve_step(
     *,
-    run_id: str,
+    run: LockedRun,
     number: int,
     status: str,
     note: str,
@@ -30,7 +31,7 @@ def resolve_step(
     now: datetime,
     result: Any | Missing = MISSING,
 ) -> StepRecord:
-    """Record what a person found out downstream; the note says how.
+    """Record what a person found out downstream; the note says how. Part of the caller's durable block.
 
     A `result` comes only with `succeeded` and replaces an earlier one; without any, an undo that needs it is marked
     unrecoverable. Raises IllegalTransition when the step needs no resolving.
@@ -41,10 +42,10 @@ def resolve_step(
         raise NotResolvable("note: say what was found, and where")
     if status == StepState.FAILED and not isinstance(result, Missing):
         raise NotResolvable("result: a call that failed has none")
-    step = get_step(run_id, number)
+    step = get_step(run.row.id, number)
     handle, unrecoverable = corrected_handle(step, result) if status == StepState.SUCCEEDED else (None, None)
-    return resolve_outcome(
-        run_id=run_id,
+    resolve_outcome(
+        run=run,
         number=number,
         state=StepState(status),
         handle=handle,
@@ -53,6 +54,7 @@ def resolve_step(
         actor=actor,
         now=now,
     )
+    return get_step(run.row.id, number)
 
 
 def corrected_handle(step: StepRecord, result: Any | Missing) -> tuple[Handle | None, str | None]:

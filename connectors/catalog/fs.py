@@ -213,8 +213,8 @@ def _unmove_file(disk: Disk, args: Mapping[str, Any], context: CallContext) -> R
     return {"source": source.path, "destination": destination.path, "already_restored": not is_moved}
 
 
-BACKUP_STAYS = "the backup directory keeps a copy of the previous file"
-NOT_RESTORED = "extended attributes and hard links of the previous file are not restored"
+BACKUP_STAYS = "where a file stood before, the backup directory keeps a copy of it"
+NOT_RESTORED = "its extended attributes and hard links are not restored"
 
 
 def _read_back(path: str, state: str, *members: str) -> VerificationRow:

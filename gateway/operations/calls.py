@@ -16,12 +16,11 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
-from django.conf import settings
 from django.db import Error as DatabaseError
 
 from approvals.core.before import BeforeAnswer
 from approvals.core.errors import BeforeRequired
-from approvals.core.redaction import hide, redaction_paths
+from approvals.core.redaction import hide
 from approvals.core.upstreams import upstream_of as default_upstream
 from approvals.core.violations import Violation
 from approvals.operations.calls import Begun, begin_call, complete_call
@@ -233,5 +232,4 @@ def _place(begun: Begun) -> str:
 def _shown(begun: Begun, error: BaseException) -> str:
     text = str(error)
     shown = f"{type(error).__name__}: {text}" if text and not isinstance(error, ReversiError) else text
-    paths = redaction_paths(begun.manifest, settings.CONFIGURATION.redaction)
-    return hide(shown or type(error).__name__, begun.args, paths)
+    return hide(shown or type(error).__name__, begun.args, begun.redacted)

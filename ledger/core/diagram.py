@@ -20,10 +20,18 @@ def step_diagram(rules: Mapping[Move, Rule] = RULES) -> str:
 def _arrows(rules: Mapping[Move, Rule]) -> Iterator[str]:
     for source in StepState:
         for target in StepState:
-            moves = [move for move, rule in rules.items() if source in rule.sources and rule.target is target]
-            if moves:
-                label = ", ".join(move.value.replace("_", " ") for move in moves)
-                yield f"    {source.value} --> {target.value}: {label}"
+            labels = [_label(move, rule, source) for move, rule in rules.items() if _leads(rule, source, target)]
+            if labels:
+                yield f"    {source.value} --> {target.value}: {', '.join(labels)}"
+
+
+def _leads(rule: Rule, source: StepState, target: StepState) -> bool:
+    return rule.target is target and source in rule.sources | rule.disputed
+
+
+def _label(move: Move, rule: Rule, source: StepState) -> str:
+    words = move.value.replace("_", " ")
+    return words if source in rule.sources else f"{words} if disputed"
 
 
 if __name__ == "__main__":

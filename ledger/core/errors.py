@@ -2,7 +2,29 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
+from ledger.core.statuses import Move
 from reversi_sdk.errors import Conflict, InvalidInput, NotAllowed, NotFound
+
+# How a refused move is told to whoever asked for it.
+_REFUSALS: Mapping[Move, str] = {
+    Move.SUCCEED: "it cannot be recorded succeeded",
+    Move.FAIL: "it cannot be recorded failed",
+    Move.LOSE: "its outcome cannot be recorded uncertain",
+    Move.BEGIN_COMPENSATION: "its undo cannot be begun",
+    Move.TAKE_OVER: "there is no undo to take over",
+    Move.COMPENSATE: "no undo is under way that could be recorded done",
+    Move.FAIL_COMPENSATION: "no undo is under way that could be recorded failed",
+    Move.REVOKE_COMPENSATION: "there is no undo to read back",
+    Move.COMPENSATE_BY_HAND: "it cannot be resolved compensated",
+    Move.DENY_COMPENSATION: "it cannot be resolved succeeded",
+    Move.RESOLVE_SUCCEEDED: "it cannot be resolved succeeded",
+    Move.RESOLVE_FAILED: "it cannot be resolved failed",
+    Move.OVERRULE_SUCCEEDED: "it cannot be resolved succeeded",
+    Move.OVERRULE_FAILED: "it cannot be resolved failed",
+    Move.CONFIRM_COMPENSATION: "it cannot be resolved compensated",
+}
 
 
 class BadRunId(InvalidInput):
@@ -69,8 +91,8 @@ class IllegalTransition(Conflict):
 
     code = "illegal_transition"
 
-    def __init__(self, run_id: str, number: int, move: str, state: str) -> None:
-        super().__init__(f"step {number} of run {run_id} is {state}: it cannot {move.replace('_', ' ')}")
+    def __init__(self, run_id: str, number: int, move: Move, state: str) -> None:
+        super().__init__(f"step {number} of run {run_id} is {state}: {_REFUSALS[move]}")
         self.run_id, self.number, self.move, self.state = run_id, number, move, state
 
 

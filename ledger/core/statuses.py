@@ -1,7 +1,8 @@
 """Where a step can stand and how it moves: the transition table as data (D13).
 
-Every change of a step's state is one of the `Move`s. The table names the states a move may start from; anything
-else is an illegal transition. It is total: `may_move` answers for every pair.
+Every change of a step's state is one of the `Move`s. The table names the states a move may start from, and those it
+may start from only while the step is disputed; anything else is an illegal transition. It is total: `may_move` answers
+for every pair.
 """
 
 from __future__ import annotations
@@ -71,21 +72,28 @@ class Move(StrEnum):
     RESOLVE_FAILED = "resolve_failed"
     OVERRULE_SUCCEEDED = "overrule_succeeded"
     OVERRULE_FAILED = "overrule_failed"
+    CONFIRM_COMPENSATION = "confirm_compensation"
 
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """One row of the table: from where, to where, and the event that tells it."""
+    """One row of the table: from where, to where, and the event that tells it.
+
+    `disputed` are the states from which only a disputed step may make the move.
+    """
 
     sources: frozenset[StepState]
     target: StepState
     event: str
+    disputed: frozenset[StepState] = frozenset()
 
 
 _S = StepState
 UNRESOLVED = frozenset({_S.INTENDED, _S.UNCERTAIN})
 STANDING = frozenset({_S.INTENDED, _S.SUCCEEDED, _S.UNCERTAIN, _S.COMPENSATING, _S.COMPENSATION_FAILED})
 SETTLED = frozenset({_S.SUCCEEDED, _S.FAILED})
+_NOWHERE: frozenset[StepState] = frozenset()
+_ANSWERED_UNDOS = frozenset({_S.COMPENSATED, _S.COMPENSATION_FAILED})
 
 RULES: Mapping[Move, Rule] = {
     Move.SUCCEED: Rule(UNRESOLVED, _S.SUCCEEDED, "succeeded"),
@@ -103,9 +111,12 @@ RULES: Mapping[Move, Rule] = {
     Move.DENY_COMPENSATION: Rule(frozenset({_S.COMPENSATION_FAILED}), _S.SUCCEEDED, "resolved_succeeded"),
     Move.RESOLVE_SUCCEEDED: Rule(UNRESOLVED, _S.SUCCEEDED, "resolved_succeeded"),
     Move.RESOLVE_FAILED: Rule(UNRESOLVED, _S.FAILED, "resolved_failed"),
-    # Only for disputed steps: a person settles again what two parties contradicted each other about.
-    Move.OVERRULE_SUCCEEDED: Rule(SETTLED, _S.SUCCEEDED, "resolved_succeeded"),
-    Move.OVERRULE_FAILED: Rule(SETTLED, _S.FAILED, "resolved_failed"),
+    # A person settles again what two parties contradicted each other about.
+    Move.OVERRULE_SUCCEEDED: Rule(_NOWHERE, _S.SUCCEEDED, "resolved_succeeded", disputed=SETTLED),
+    Move.OVERRULE_FAILED: Rule(_NOWHERE, _S.FAILED, "resolved_failed", disputed=SETTLED | _ANSWERED_UNDOS),
+    Move.CONFIRM_COMPENSATION: Rule(
+        _NOWHERE, _S.COMPENSATED, "resolved_compensated", disputed=frozenset({_S.COMPENSATED})
+    ),
 }
 
 
@@ -113,14 +124,15 @@ RULES: Mapping[Move, Rule] = {
 HANDLE_EVENTS = frozenset({"intended", "succeeded", "failed", "uncertain", "resolved_succeeded"})
 
 
-def may_move(state: StepState, move: Move) -> bool:
+def may_move(state: StepState, move: Move, *, is_disputed: bool = False) -> bool:
     """Tell whether a step in `state` may make `move`."""
-    return state in RULES[move].sources
+    rule = RULES[move]
+    return state in rule.sources or (is_disputed and state in rule.disputed)
 
 
-def is_standing(state: StepState) -> bool:
+def is_standing(state: StepState, *, is_disputed: bool = False) -> bool:
     """Tell whether the call's effect is, or may be, in the world."""
-    return state in STANDING
+    return state in STANDING or (is_disputed and state is StepState.FAILED)
 
 
 def outcome_of(state: StepState) -> StepState | None:

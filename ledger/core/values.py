@@ -115,7 +115,7 @@ class StepRecord:
     @property
     def is_standing(self) -> bool:
         """Whether the call's effect is, or may be, in the world."""
-        return is_standing(self.state)
+        return is_standing(self.state, is_disputed=self.is_disputed)
 
 
 @dataclass(frozen=True, slots=True)

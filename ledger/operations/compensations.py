@@ -105,8 +105,37 @@ def compensate_by_hand(
             "read_back": read_back.value,
             "is_by_hand": True,
             "is_undo_outcome_unknown": False,
+            "is_disputed": False,
             "error": None,
         },
+    )
+
+
+def confirm_compensation(
+    *,
+    run: LockedRun,
+    number: int,
+    read_back: ReadBack,
+    note: str,
+    data: Mapping[str, Any],
+    actor: str,
+    now: datetime,
+) -> None:
+    """Record that a person found a disputed step made and undone: the dispute ends, and it stays how it was undone.
+
+    An earlier read-back keeps its word where this time nobody could make it.
+    """
+    step = get_locked_step(run, number)
+    is_seen = read_back is ReadBack.VERIFIED
+    move_step(
+        run,
+        step,
+        Move.CONFIRM_COMPENSATION,
+        actor=actor,
+        now=now,
+        data={**data, "note": note, "from": step.state},
+        extra=_read_back_events(number, read_back, data) if is_seen else (),
+        changes={"is_disputed": False, "read_back": read_back.value if is_seen else step.read_back},
     )
 
 

@@ -18,7 +18,7 @@ from ledger.core import chain
 from ledger.core.errors import FenceLost, IllegalTransition, RunNotFound, StepNotFound
 from ledger.core.handles import Handle
 from ledger.core.sealing import NONCE_BYTES, Binding, SealedHandle
-from ledger.core.statuses import HANDLE_EVENTS, RULES, Move, StepState
+from ledger.core.statuses import HANDLE_EVENTS, RULES, Move, StepState, may_move
 from ledger.core.values import EventDraft
 from ledger.key_ring import key_ring
 from ledger.models import Event, EventData, Run, Step, UndoHandle
@@ -119,7 +119,7 @@ def move_step(
     other columns that move with it.
     """
     rule = RULES[move]
-    if StepState(step.state) not in rule.sources:
+    if not may_move(StepState(step.state), move, is_disputed=step.is_disputed):
         raise IllegalTransition(run.row.id, step.number, move, step.state)
     body = {**(data or {}), **_handle_digest(handle)}
     drafts = [EventDraft(rule.event, step.number, body), *extra]

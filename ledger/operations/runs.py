@@ -109,6 +109,14 @@ def close_run(*, run_id: str, actor: str, now: datetime) -> RunRecord:
     return queries.run_record(run.row)
 
 
+def announce_rollback(*, run_id: str, data: Mapping[str, object], actor: str, now: datetime) -> None:
+    """Block new calls from now on, for a rollback that waits for its executor (D23). Needs the caller's transaction."""
+    require_transaction()
+    run = lock_run(run_id)
+    run.row.is_rolling_back = True
+    append(run, [EventDraft("rollback_queued", None, data)], actor=actor, now=now)
+
+
 def take_run(*, run_id: str, actor: str, now: datetime) -> int:
     """Become the run's executor: block new calls and return the new fence (D23). Needs the caller's transaction."""
     require_transaction()

@@ -10,7 +10,7 @@ from django.db import IntegrityError, transaction
 from ledger import queries
 from ledger.core.errors import CallKeyTaken, OutcomeConflict
 from ledger.core.handles import Handle
-from ledger.core.statuses import Move, SettledBy, StepState, outcome_of
+from ledger.core.statuses import Move, ReadBack, SettledBy, StepState, may_move, outcome_of
 from ledger.core.text import make_visible
 from ledger.core.values import EventDraft, Intent, Outcome, StepRecord
 from ledger.models import Step
@@ -150,8 +150,18 @@ def _refuse_contradiction(run: LockedRun, step: Step, outcome: Outcome, actor: s
     if is_disputed:
         body = {"recorded": recorded.value, "reported": outcome.state.value}
         append(run, [EventDraft("disputed", step.number, body)], actor=actor, now=now)
-        Step.objects.filter(pk=step.pk).update(is_disputed=True)
+        _mark_disputed(step)
     return OutcomeConflict(run.row.id, step.number, recorded, outcome.state, is_disputed=is_disputed)
+
+
+def _mark_disputed(step: Step) -> None:
+    """Mark the step; a failed one takes its call key back with that, unless another call holds it by now (D16)."""
+    row = Step.objects.filter(pk=step.pk)
+    try:
+        with transaction.atomic():
+            row.update(is_disputed=True)
+    except IntegrityError:
+        row.update(is_disputed=True, call_key=None)
 
 
 def sweep_overdue(*, run_id: str, number: int, actor: str, now: datetime) -> bool:
@@ -168,7 +178,7 @@ def sweep_overdue(*, run_id: str, number: int, actor: str, now: datetime) -> boo
 
 def resolve_outcome(
     *,
-    run_id: str,
+    run: LockedRun,
     number: int,
     state: StepState,
     handle: Handle | None,
@@ -176,16 +186,36 @@ def resolve_outcome(
     note: str,
     actor: str,
     now: datetime,
-) -> StepRecord:
+) -> None:
     """Settle by a person's word what nobody else could: an unresolved or disputed step, or an undo in doubt.
 
-    `handle` replaces the step's (None keeps it). Raises IllegalTransition when the step needs no resolving.
+    Part of the caller's durable block. `handle` replaces the step's (None keeps it). Raises IllegalTransition when the
+    step needs no resolving.
     """
-    with durable():
-        run = lock_run(run_id)
-        step = get_locked_step(run, number)
-        resolve_locked(run, step, state, handle=handle, unrecoverable=unrecoverable, note=note, actor=actor, now=now)
-    return queries.get_step(run_id, number)
+    step = get_locked_step(run, number)
+    changes: dict[str, object] = {
+        "is_disputed": False,
+        "is_undo_outcome_unknown": False,
+        "is_by_hand": False,
+        "read_back": ReadBack.NOT_DECLARED.value,
+        "error": None,
+    }
+    move = _resolving_move(step, state)
+    if move is not Move.DENY_COMPENSATION:
+        # That an undo did not happen says nothing about the call: its undo window still counts from its own answer.
+        changes.update(settled_by=SettledBy.PERSON.value, settled_at=now)
+    if handle is not None:
+        changes["unrecoverable"] = unrecoverable
+    move_step(
+        run,
+        step,
+        move,
+        actor=actor,
+        now=now,
+        data={"note": note, "from": step.state, "unrecoverable": unrecoverable},
+        handle=handle,
+        changes=changes,
+    )
 
 
 def reconcile_outcome(
@@ -218,46 +248,11 @@ def reconcile_outcome(
     return queries.get_step(run_id, number)
 
 
-def resolve_locked(
-    run: LockedRun,
-    step: Step,
-    state: StepState,
-    *,
-    handle: Handle | None,
-    unrecoverable: str | None,
-    note: str,
-    actor: str,
-    now: datetime,
-) -> None:
-    """Settle a locked step by a person's word."""
-    changes: dict[str, object] = {
-        "settled_by": SettledBy.PERSON.value,
-        "settled_at": now,
-        "is_disputed": False,
-        "is_undo_outcome_unknown": False,
-        "error": None,
-    }
-    if handle is not None:
-        changes["unrecoverable"] = unrecoverable
-    if StepState(step.state) is StepState.FAILED and state is StepState.SUCCEEDED:
-        # Its key was free meanwhile and may be another call's by now.
-        changes["call_key"] = None
-    move_step(
-        run,
-        step,
-        _resolving_move(step, state),
-        actor=actor,
-        now=now,
-        data={"note": note, "from": step.state, "unrecoverable": unrecoverable},
-        handle=handle,
-        changes=changes,
-    )
-
-
 def _resolving_move(step: Step, state: StepState) -> Move:
     succeeds = state is StepState.SUCCEEDED
     if step.state == StepState.COMPENSATION_FAILED and succeeds:
         return Move.DENY_COMPENSATION
-    if step.is_disputed and step.state in (StepState.SUCCEEDED, StepState.FAILED):
-        return Move.OVERRULE_SUCCEEDED if succeeds else Move.OVERRULE_FAILED
+    overrule = Move.OVERRULE_SUCCEEDED if succeeds else Move.OVERRULE_FAILED
+    if may_move(StepState(step.state), overrule, is_disputed=step.is_disputed):
+        return overrule
     return Move.RESOLVE_SUCCEEDED if succeeds else Move.RESOLVE_FAILED

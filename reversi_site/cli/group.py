@@ -58,26 +58,29 @@ class LazyGroup(click.Group):
     metavar="DIR",
     help="Folder of the embedded store and the keys; default REVERSI_DATA, else ./reversi-data.",
 )
+@click.version_option(package_name="reversi", message="%(prog)s %(version)s")
 def reversi(data: str | None) -> None:
     """Undo what AI agents did: journal their tool calls, plan the way back, roll back and prove it.
 
     \b
     Examples:
-      reversi up                            console, API and worker on this machine
-      reversi demo                          see the whole thing at work, in a folder of its own
-      reversi runs list --attention         which runs need a person
-      reversi plan --last                   what a rollback of the last run would do
+      reversi up                          console, API and worker on this machine
+      reversi demo                        see it at work, in a folder of its own
+      reversi runs list --attention       which runs need a person
+      reversi plan --last                 what a rollback of the last run would do
       reversi rollback run_1 --reader-cmd ./read.sh
-      reversi --data /srv/reversi doctor    is everything in order, and if not, how to mend it
+      reversi --data /srv/reversi doctor  is all in order, and if not, what to do
 
     \b
     Exit codes:
       0   fine
-      1   a check found errors; invalid content, not found, not allowed, or a conflict
+      1   a check found errors; invalid, not found, not allowed, or a conflict
       2   not fully reversible, or a rollback that is incomplete
       64  wrong options or arguments
       69  the store or an upstream is unavailable
       70  internal error (REVERSI_DEBUG=1 shows where)
+      130 interrupted
+      141 whoever read the output left before its end
     """
     if data is not None:
         os.environ["REVERSI_DATA"] = data

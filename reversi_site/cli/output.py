@@ -70,6 +70,11 @@ def _is_steering(character: str) -> bool:
     return unicodedata.category(character) in ("Cc", "Cf", "Cs", "Zl", "Zp")
 
 
+def counted(number: int, noun: str) -> str:
+    """Return a number with its noun, which takes an s unless it is one."""
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+
+
 def columns(rows: Sequence[Sequence[str]]) -> list[str]:
     """Line the cells of rows up, two spaces between columns; trailing space is cut."""
     widths = [max(len(row[index]) for row in rows) for index in range(len(rows[0]))] if rows else []

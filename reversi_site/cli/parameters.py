@@ -6,6 +6,7 @@ import json
 import math
 import re
 import shlex
+import shutil
 from collections.abc import Callable
 from typing import Any, NoReturn
 
@@ -115,6 +116,8 @@ class CommandLine(click.ParamType[str]):
             self.fail(f"{value!r}: {error}", param, ctx)
         if not parts:
             self.fail("must not be empty", param, ctx)
+        if shutil.which(parts[0]) is None:
+            self.fail(f"{parts[0]!r} is no program that can be run here", param, ctx)
         return str(value)
 
 

@@ -1,11 +1,11 @@
-"""Runs as text: a line each in a list, a timeline of steps for one."""
+"""Runs as text: a line each in a list, a timeline of steps for one, and what a person's word made of a step."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from reversi_site.cli.output import columns, shown_time
+from reversi_site.cli.output import columns, counted, shown_time
 
 if TYPE_CHECKING:
     from ledger.core.values import EventRecord, RunRecord, StepRecord
@@ -18,7 +18,7 @@ def run_lines(runs: Sequence[RunRecord]) -> list[str]:
 
 def _run_cells(run: RunRecord) -> list[str]:
     state = "rolling back" if run.is_rolling_back else run.state.value
-    return [run.id, state, run.mode.value, f"{run.next_step} steps", shown_time(run.opened_at) or "", run.agent]
+    return [run.id, state, run.mode.value, counted(run.next_step, "step"), shown_time(run.opened_at) or "", run.agent]
 
 
 def timeline_lines(run: RunRecord, steps: Sequence[StepRecord], events: Sequence[EventRecord]) -> Iterator[str]:
@@ -70,3 +70,13 @@ def _marks(step: StepRecord) -> Iterator[str]:
         yield "undo read back"
     if step.read_back == "unverified" and step.state == "compensated":
         yield "undone, not read back yet"
+
+
+def resolved_lines(step: StepRecord) -> Iterator[str]:
+    """Yield where a resolved step now stands, and what is still open about it."""
+    yield f"step {step.number} is now {step.state.value}"
+    yield f"  {step.summary}"
+    if step.unrecoverable:
+        yield f"it cannot be undone: {step.unrecoverable}"
+    if step.state == "compensated" and step.read_back == "unverified":
+        yield f"not read back: pass --reader-cmd, or run `reversi verify {step.run_id}` later"

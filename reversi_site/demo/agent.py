@@ -39,11 +39,11 @@ TIDYING: Sequence[tuple[str, Args]] = (
     ("fs.write_file", {"path": "README.txt", "content": "Rewritten a second time.\n"}),
 )
 BILLING: Sequence[tuple[str, Args]] = (
-    ("fs.write_file", {"path": "keep/empty/refund-12.txt", "content": "order 12: refund 700\n"}),
+    ("fs.write_file", {"path": "keep/empty/invoice-12.txt", "content": "order 12: 2600 cents\n"}),
     ("payments.charge", {"amount": 1900}),
     ("payments.charge", {"amount": 700, "loses_answer": True}),
-    ("tickets.open", {"title": "Refund for order 12"}),
-    ("mail.send", {"to": "customer@example.org", "subject": "Your refund is on its way"}),
+    ("tickets.open", {"title": "Pack order 12"}),
+    ("mail.send", {"to": "customer@example.org", "subject": "Your invoice for order 12"}),
 )
 
 

@@ -61,7 +61,7 @@ def _work(stage: Stage, narrator: Narrator) -> Agent:
     refused = agent.call("mail.send", {"to": "all@example.org", "subject": "All done"})
     record = get_run(agent.run_id)
     narrator.show(timeline_lines(record, list_steps(agent.run_id), list_events(agent.run_id)))
-    narrator.say("Two things went as they should without changing anything:")
+    narrator.say("Two calls came to nothing, as they should:")
     narrator.expect("a mail, which the agent may not send, was blocked", refused.startswith("blocked:"), refused)
     narrator.expect("nothing was mailed", stage.books.book("outbox") == {}, stage.books.book("outbox"))
     escape = next(end for (_, args), end in zip(TIDYING, endings, strict=True) if ".." in args.get("path", ""))

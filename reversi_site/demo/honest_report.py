@@ -8,7 +8,7 @@ from typing import Any
 
 from ledger.queries import get_run, list_events, list_steps
 from reversi_sdk.references import MISSING
-from reversi_site.cli.timeline import timeline_lines
+from reversi_site.cli.timeline import resolved_lines, timeline_lines
 from reversi_site.demo.agent import BILLING, start_agent
 from reversi_site.demo.narrator import Narrator
 from reversi_site.demo.stage import Stage
@@ -43,16 +43,16 @@ def play(stage: Stage, narrator: Narrator) -> str:
 
 def _work(stage: Stage, narrator: Narrator) -> str:
     narrator.say(
-        "A second agent works in observe mode: nothing is blocked, everything is written down. It writes a file, "
-        "charges a card twice, opens a ticket and sends a mail. The answer to the second charge gets lost on the "
-        "way back. The ticket service will claim to close tickets, and not do it."
+        "A second agent works in observe mode: nothing is blocked, everything is written down. It writes an "
+        "invoice, charges a card for the goods and again for the delivery, opens a ticket and sends a mail. The answer "
+        "to the second charge gets lost on the way back. The ticket service will claim to close tickets, and not do it."
     )
     agent = start_agent(
         stage,
         actor="billing-agent",
         mode="observe",
         scope=("fs:*", "payments:*", "tickets:*", "mail:*"),
-        reason="refund order 12",
+        reason="bill order 12",
         now=SystemClock().now(),
     )
     endings = [agent.call(tool, args) for tool, args in BILLING]
@@ -99,7 +99,7 @@ def _settle(stage: Stage, narrator: Narrator, run_id: str, tools: Tools) -> None
     )
     found = next(entry for entry, charge in stage.books.book("payments").items() if not charge["refunded"])
     stage.books.change("tickets", "ticket_1", status="closed")
-    stage.books.add("outbox", "mail", {"to": "customer@example.org", "subject": "Correction: there is no refund"})
+    stage.books.add("outbox", "mail", {"to": "customer@example.org", "subject": "Correction: order 12 is cancelled"})
     words = (
         Word(LOST_CHARGE, "succeeded", f"found {found} in the payment book", {"id": found}),
         Word(TICKET, "compensated", "closed the ticket by hand"),
@@ -115,7 +115,7 @@ def _settle(stage: Stage, narrator: Narrator, run_id: str, tools: Tools) -> None
             tools=tools,
             result=word.result,
         )
-        narrator.show([f"$ {word.command(run_id)}", f"step {word.step} is now {step.state.value}"])
+        narrator.show([f"$ {word.command(run_id)}", *resolved_lines(step)])
         narrator.expect(f"step {word.step} is settled by a person's word", step.state.value == word.status, step.state)
 
 

@@ -6,7 +6,7 @@ import textwrap
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
-WIDTH = 100
+WIDTH = 80
 STAYS = "stays behind: "
 Emit = Callable[[Iterable[str]], None]
 
@@ -33,7 +33,8 @@ class Narrator:
 
     def say(self, text: str) -> None:
         """Say a paragraph."""
-        self.emit(["", *textwrap.wrap(text, WIDTH)])
+        # A path must stay in one piece: it is there to be copied.
+        self.emit(["", *textwrap.wrap(text, WIDTH, break_long_words=False, break_on_hyphens=False)])
 
     def show(self, lines: Iterable[str]) -> None:
         """Show what a command would print."""

@@ -17,6 +17,10 @@ IN_DOUBT = (
     "outcome of its undo unknown: look at the downstream system, then resolve it compensated (it was undone)"
     " or succeeded (it was not)"
 )
+OVERTAKEN = (
+    "an earlier step on the same things is undone already, and this undo would bring its effect back:"
+    " look, and resolve it compensated by hand"
+)
 READS_ONLY = "reads only"
 EFFECT_STAYS = "declared idempotent: its effect stays"
 CALL_FAILED = "the call failed"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -13,12 +14,14 @@ from rollback.core.actions import (
     DISPUTED,
     EFFECT_STAYS,
     IN_DOUBT,
+    OVERTAKEN,
     READS_ONLY,
     RECONCILE,
     Kind,
 )
 from rollback.core.doubt import CLEAR, Course, Doubt, Doubtful, course_of, doubt_of, is_harmless_to_repeat
 from rollback.core.keys import KeyedDigest
+from rollback.core.overtaken import UndoneSoFar
 from rollback.core.steps import PlanStep
 from rollback.core.undo import Chosen, Withheld, choose_undo
 
@@ -41,6 +44,27 @@ class Assessment:
     def is_effect_staying(self) -> bool:
         """Whether the effect stays because the tool is declared idempotent."""
         return self.kind is Kind.SKIP and self.reason == EFFECT_STAYS
+
+
+def assess_run(steps: Sequence[PlanStep], *, keyed_digest: KeyedDigest, now: datetime) -> dict[int, Assessment]:
+    """Return what each step (given oldest first) calls for, by number.
+
+    A step that an earlier one's undo has overtaken is for a person: its undo would bring that one's effect back.
+    """
+    assessed: dict[int, Assessment] = {}
+    undone = UndoneSoFar()
+    for step in steps:
+        found = assess(step, keyed_digest=keyed_digest, now=now)
+        is_late = found.kind is Kind.COMPENSATE and undone.have_overtaken(step)
+        assessed[step.number] = _overtaken(found) if is_late else found
+        undone.note(step, is_confirmed=step.record.read_back is ReadBack.VERIFIED)
+    return assessed
+
+
+def _overtaken(found: Assessment) -> Assessment:
+    if found.doubt.kind is Doubt.NONE:
+        return Assessment(Kind.UNRECOVERABLE, OVERTAKEN)
+    return Assessment(Kind.UNRESOLVED, f"{IN_DOUBT}; {OVERTAKEN}", doubt=found.doubt)
 
 
 def assess(step: PlanStep, *, keyed_digest: KeyedDigest, now: datetime) -> Assessment:

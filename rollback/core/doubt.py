@@ -68,14 +68,15 @@ def doubt_about(state: StepState, is_marked_unknown: bool, attempts: Sequence[At
 def _doubtful_tail(attempts: Sequence[AttemptFact]) -> Sequence[AttemptFact]:
     """Return the sends from the first doubtful one on.
 
-    A definite failure ends the doubt about the sends before it only where the key was honoured: there it is the
-    answer to all of them. Elsewhere the repeat may have failed because the first one had worked.
+    A definite failure ends the doubt about unanswered sends before it only where the key was honoured: there it is the
+    answer to all of them. Elsewhere the repeat may have failed because the first one had worked. What was answered as
+    done stays in doubt whatever fails later: "already done" is a failure too.
     """
     tail: list[AttemptFact] = []
     for attempt in attempts:
         is_failure = attempt.outcome is AttemptOutcome.FAILED
         if is_failure and attempt.is_keyed:
-            tail = []
+            tail = [sent for sent in tail if sent.outcome is AttemptOutcome.SUCCEEDED]
         elif tail or not is_failure:
             tail.append(attempt)
     return tail

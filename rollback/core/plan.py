@@ -14,7 +14,7 @@ from typing import Any
 from ledger.core.statuses import StepState
 from reversi_sdk.canonical import lenient_bytes, sha256_hex
 from rollback.core.actions import Action, Kind
-from rollback.core.assessment import Assessment, assess
+from rollback.core.assessment import Assessment, assess_run
 from rollback.core.dependencies import Blockers
 from rollback.core.doubt import Doubt
 from rollback.core.keys import KeyedDigest
@@ -86,7 +86,7 @@ def build_plan(
     can_run: CanRun | None = None,
 ) -> Plan:
     """Plan the undoing of a run's steps, given oldest first; raises SelectionInvalid."""
-    assessed = {step.number: assess(step, keyed_digest=keyed_digest, now=now) for step in steps}
+    assessed = assess_run(steps, keyed_digest=keyed_digest, now=now)
     selected = None
     if selection is not None:
         selected = select(steps, selection, {number: found.needs_undo for number, found in assessed.items()})

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-from approvals.core.redaction import REDACTED, is_credential
-from reversi_sdk.references import Found, Missing, Reference
+from approvals.core.redaction import REDACTED, blank_out, is_credential
+from ledger.core.handles import Handle, HandleLost
+from reversi_sdk.references import Found, Missing, Reference, Spelling, follow, parse_reference
 
 Finder = Callable[[Reference], Found | Missing]
 
@@ -18,7 +19,7 @@ def redacting(find: Finder, paths: Sequence[Reference]) -> Finder:
         found = find(reference)
         if not isinstance(found, Found):
             return found
-        if any(isinstance(part, str) and is_credential(part) for part in reference.path):
+        if _is_credential(reference):
             return Found(REDACTED)
         value = found.value
         for path in paths:
@@ -27,6 +28,33 @@ def redacting(find: Finder, paths: Sequence[Reference]) -> Finder:
         return Found(value)
 
     return find_shown
+
+
+def hide_in_text(text: str, handle: Handle | HandleLost, paths: Sequence[Reference]) -> str:
+    """Return what a tool said without the values that are never shown: it may repeat what it was called with."""
+    if not isinstance(handle, Handle):
+        return text
+    named = ((parse_reference(key, spelling=Spelling.FLAT), value) for key, value in handle.values.items())
+    return blank_out(text, [hidden for reference, value in named for hidden in _hidden(reference, value, paths)])
+
+
+def _hidden(reference: Reference, value: Any, paths: Sequence[Reference]) -> Iterator[Any]:
+    if _is_credential(reference):
+        yield value
+    for path in paths:
+        place, hidden = reference.path, path.path
+        if path.root is not reference.root:
+            continue
+        if place[: len(hidden)] == hidden:
+            yield value
+        elif hidden[: len(place)] == place:
+            found = follow(value, hidden[len(place) :])
+            if isinstance(found, Found):
+                yield found.value
+
+
+def _is_credential(reference: Reference) -> bool:
+    return any(isinstance(part, str) and is_credential(part) for part in reference.path)
 
 
 def _hide(value: Any, place: tuple[str | int, ...], hidden: tuple[str | int, ...]) -> Any:

@@ -15,7 +15,7 @@ from typing import Any
 from ledger.core.statuses import ReadBack, StepState
 from reversi_sdk.model import Undo
 from rollback.core.actions import Kind
-from rollback.core.assessment import Assessment, assess
+from rollback.core.assessment import Assessment, assess_run
 from rollback.core.dependencies import Blockers
 from rollback.core.keys import KeyedDigest
 from rollback.core.selection import Selected, Selection, select
@@ -78,7 +78,7 @@ class Entry:
     summary: str = ""
     blocked_by: tuple[int, ...] = ()
     residue: tuple[str, ...] = ()
-    read_back: ReadBack = ReadBack.NOT_DECLARED
+    read_back: ReadBack | None = None
     is_by_hand: bool = False
     is_fallback: bool = False
     is_left_standing: bool = False
@@ -93,7 +93,7 @@ class Entry:
             "summary": self.summary,
             "blocked_by": list(self.blocked_by),
             "residue": list(self.residue),
-            "read_back": self.read_back.value,
+            "read_back": None if self.read_back is None else self.read_back.value,
             "by_hand": self.is_by_hand,
             "fallback": self.is_fallback,
             "left_standing": self.is_left_standing,
@@ -110,7 +110,7 @@ class Entry:
             summary=data["summary"],
             blocked_by=tuple(data["blocked_by"]),
             residue=tuple(data["residue"]),
-            read_back=ReadBack(data["read_back"]),
+            read_back=None if data["read_back"] is None else ReadBack(data["read_back"]),
             is_by_hand=data["by_hand"],
             is_fallback=data["fallback"],
             is_left_standing=data["left_standing"],
@@ -204,7 +204,7 @@ def build_report(
     `refused` says for which of them nothing was sent, and why; `taken` are the steps that the rollback was planned
     for, which a report of a selection tells of besides whatever must by now go first.
     """
-    assessed = {step.number: assess(step, keyed_digest=keyed_digest, now=now) for step in steps}
+    assessed = assess_run(steps, keyed_digest=keyed_digest, now=now)
     selected = None
     if selection is not None:
         selected = select(steps, selection, {number: found.needs_undo for number, found in assessed.items()}, taken)
@@ -235,7 +235,7 @@ def _entry(step: PlanStep, found: Assessment, refused: Refused | None, blocked_b
         summary=record.summary,
         blocked_by=blocked_by if bucket is Bucket.DEFERRED else (),
         residue=() if undo is None else undo.residue,
-        read_back=record.read_back if is_undone else ReadBack.NOT_DECLARED,
+        read_back=record.read_back if is_undone else None,
         is_by_hand=is_undone and record.is_by_hand,
         is_fallback=undo is not None and undo is _fallback(step),
         is_left_standing=bucket is Bucket.SKIPPED and found.is_effect_staying,

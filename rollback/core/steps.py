@@ -76,10 +76,10 @@ class PlanStep:
             is_lost = self.record.manifest_checksum is not None
             why = "its manifest document is missing or was altered" if is_lost else "no manifest"
             return f"{why}: what the call did is unknown"
-        if self.record.is_contract_rejected:
-            return "ran under a rejected effect contract: what the call did is unknown"
         if self.manifest.status is ManifestStatus.DRAFT:
             return "ran under a draft manifest: what the call did is unknown"
+        if self.record.is_contract_rejected:
+            return "ran under a rejected effect contract: what the call did is unknown"
         return None
 
     @property

@@ -98,7 +98,7 @@ def _entry_line(entry: Entry) -> str:
     match entry.bucket:
         case Bucket.COMPENSATED:
             how = "by hand, " if entry.is_by_hand else "by its fallback, " if entry.is_fallback else ""
-            reason = f"{how}{_READ_BACKS[entry.read_back]}"
+            reason = f"{how}{_READ_BACKS[entry.read_back or ReadBack.NOT_DECLARED]}"
         case Bucket.DEFERRED:
             reason = f"{_steps(entry.blocked_by)} {'stands' if len(entry.blocked_by) == 1 else 'stand'} on it"
         case _:

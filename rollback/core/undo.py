@@ -164,8 +164,9 @@ def undo_that_was_used(step: PlanStep) -> Undo | None:
     manifest, handle = step.manifest, step.record.handle
     if manifest is None or manifest.undo is None or step.distrust is not None:
         return None
-    answered = (each.role for each in reversed(step.attempts) if each.outcome is AttemptOutcome.SUCCEEDED)
-    role = None if step.record.is_by_hand else next(answered, None)
+    # A lost answer that a read-back vouched for later was the one that worked.
+    worked = (a.role for a in reversed(step.attempts) if a.outcome is not AttemptOutcome.FAILED and not a.is_settled)
+    role = None if step.record.is_by_hand else next(worked, None)
     if role is None:
         is_absent = isinstance(handle, Handle) and handle.before is BeforeRead.ABSENT
         role = Role.WHEN_ABSENT if is_absent and manifest.undo.when_absent is not None else Role.PRIMARY

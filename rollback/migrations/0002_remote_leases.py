@@ -5,7 +5,7 @@ from django.db import migrations, models
 
 class Migration(migrations.Migration):
     dependencies = [
-        ("ledger", "0003_idempotent_answers"),
+        ("ledger", "0004_idempotent_answers"),
         ("rollback", "0001_initial"),
     ]
 

@@ -33,7 +33,7 @@ from rollback.core.report import Refusal, Refused, Report
 from rollback.core.steps import PlanStep
 from rollback.operations.jobs import Claim, claim_job, claim_new, fail, finish, record_lost_fence, renew, require_digest
 from rollback.operations.undoing import Undoing, leave_in_doubt, refuse
-from rollback.operations.verification import open_read_backs, settle_read_back
+from rollback.operations.verification import list_open, settle_read_backs
 from rollback.operations.work import Chance, Sleep, Work
 from rollback.queries import RunSteps, get_job, keyed_digest_of, load_step, load_steps
 
@@ -156,7 +156,14 @@ def perform(work: Work, doing: Doing) -> JobRecord:
     """Do a claimed job to its end and give the run back, however it ends."""
     try:
         done = doing(work)
-        return finish(work.claim, refused=done.refused, taken=done.taken, done=work.done, now=work.clock.now())
+        return finish(
+            work.claim,
+            refused=done.refused,
+            taken=done.taken,
+            done=work.done,
+            described=work.described,
+            now=work.clock.now(),
+        )
     except FenceLost:
         record_lost_fence(work.claim, now=work.clock.now())
         raise
@@ -169,7 +176,7 @@ def _break_down(work: Work, error: BaseException) -> None:
     """Give the run back with the error on record; where even that fails, recovery does it when the lease runs out."""
     words = str(error) if isinstance(error, ReversiError) else f"{type(error).__name__}: {error}"
     try:
-        fail(work.claim, error=words, now=work.clock.now())
+        fail(work.claim, error=words, described=work.described, now=work.clock.now())
     except FenceLost:
         record_lost_fence(work.claim, now=work.clock.now())
 
@@ -180,12 +187,15 @@ def _load(work: Work) -> RunSteps:
 
 
 def _verify(work: Work) -> Done:
-    open_ones = open_read_backs(work, _load(work).steps)
+    steps = _load(work).steps
+    open_ones = list_open(work, steps)
     work.total = len(open_ones)
-    for step, verification in open_ones:
-        stays_undone = settle_read_back(work, step, verification)
-        work.advance(step.number, step.record.tool, "read back" if stays_undone else "not undone after all")
+    settle_read_backs(work, steps, open_ones, lambda step, is_undone: _tell(work, step, is_undone))
     return Done()
+
+
+def _tell(work: Work, step: PlanStep, is_undone: bool) -> None:
+    work.advance(step.number, step.record.tool, "read back" if is_undone else "not undone after all")
 
 
 def _roll_back(work: Work) -> Done:
@@ -194,14 +204,11 @@ def _roll_back(work: Work) -> Done:
     if options.digest is not None and options.digest != plan.digest:
         raise PlanStale(work.run_id, options.digest, plan.digest)
     actions = {action.step: action for action in plan.actions}
-    open_ones = open_read_backs(work, (step for step in loaded.steps if step.number in actions))
+    open_ones = list_open(work, [step for step in loaded.steps if step.number in actions])
     work.total = sum(action.kind is Kind.COMPENSATE for action in plan.actions) + len(open_ones)
     renew(work.claim, busy_ms=0, total=work.total)
     walk = _Walk(work, actions)
-    for step, verification in open_ones:
-        if not settle_read_back(work, step, verification):
-            walk.stand_after_all.add(step.number)
-        work.advance(step.number, step.record.tool, "read back")
+    settle_read_backs(work, loaded.steps, open_ones, walk.take_in_read_back)
     for step in reversed(loaded.steps):
         walk.visit(step)
     return Done(walk.refused, frozenset(actions))
@@ -215,6 +222,12 @@ class _Walk:
         self.blockers = Blockers()
         self.refused: Refusals = {}
         self.stand_after_all: set[int] = set()
+
+    def take_in_read_back(self, step: PlanStep, is_undone: bool) -> None:
+        """Note what an open read-back showed."""
+        if not is_undone:
+            self.stand_after_all.add(step.number)
+        _tell(self.work, step, is_undone)
 
     def visit(self, step: PlanStep) -> None:
         """Undo the step if that is planned and nothing stands on it; note whether it stands now."""

@@ -3,6 +3,9 @@
 A job's lease ends on the database's clock, so workers on many machines agree. Whoever claims a job takes a new fence
 of the run in the same transaction; every later write names that fence. The run row is always locked before the job
 row, so that an old and a new executor cannot wait for each other.
+
+A queued rollback blocks new calls already. Whatever ends a queued job takes the run in the same transaction, or is
+the executor that took it, and gives it back when it ends itself: so calls pass again however the job ended.
 """
 
 from __future__ import annotations
@@ -18,7 +21,8 @@ from ledger.core.errors import FenceLost
 from ledger.core.text import make_visible
 from ledger.identifiers import new_ulid
 from ledger.operations.journal import lock_run
-from ledger.operations.runs import release_run, take_run
+from ledger.operations.runs import announce_rollback, release_run, take_run
+from reversi_sdk.model import Manifest
 from reversi_site.kit.clock import DatabaseNowMs
 from reversi_site.kit.transactions import durable, require_transaction
 from rollback.core.errors import PlanStale, RollbackRunning
@@ -30,6 +34,7 @@ from rollback.models import RollbackJob
 from rollback.queries import get_plan, job_record, load_steps
 
 LEASE_MARGIN_MS = 30_000
+Described = Mapping[str, Manifest]
 ERROR = 2000
 
 
@@ -48,10 +53,10 @@ class Claim:
 
 
 def start_rollback(*, run_id: str, actor: str, now: datetime, options: RollbackOptions | None = None) -> JobRecord:
-    """Queue a rollback for the workers.
+    """Queue a rollback for the workers; from now on the run takes no calls until the job has ended.
 
     Raises RollbackRunning while another job waits or works on the run, and PlanStale when `options.digest` is not the
-    digest of the present plan. It is compared again when the job starts, with new calls blocked.
+    digest of the present plan. It is compared again when the job starts: calls in flight may have ended meanwhile.
     """
     wanted = options or RollbackOptions()
     require_digest(run_id, wanted, now)
@@ -75,6 +80,8 @@ def _start(kind: JobKind, run_id: str, options: RollbackOptions, actor: str, now
         row = _insert(kind, run_id, options, actor, now, is_foreground=False)
         row.enqueued_at, row.enqueues = now, 1
         row.save(force_insert=True)
+        if kind is JobKind.ROLLBACK:
+            announce_rollback(run_id=run_id, data={"job": row.id}, actor=actor, now=now)
         enqueue_job(row.id)
     return job_record(row)
 
@@ -173,36 +180,46 @@ def renew(claim: Claim, *, busy_ms: int, done: int | None = None, total: int | N
 
 
 def finish(
-    claim: Claim, *, refused: Mapping[int, Refused], taken: frozenset[int] = frozenset(), done: int = 0, now: datetime
+    claim: Claim,
+    *,
+    refused: Mapping[int, Refused],
+    now: datetime,
+    taken: frozenset[int] = frozenset(),
+    done: int = 0,
+    described: Described | None = None,
 ) -> JobRecord:
-    """End the job with the report of how the steps stand, and let calls pass again; raises FenceLost."""
+    """End the job with the report of how the steps stand, and let calls pass again; raises FenceLost.
+
+    `described` are the manifests that the job was given for tools whose own are not kept.
+    """
     with durable():
         lock_run(claim.run_id, fence=claim.fence)
-        finish_locked(claim, refused=refused, taken=taken, done=done, now=now)
+        finish_locked(claim, refused=refused, taken=taken, done=done, described=described, now=now)
     return job_record(RollbackJob.objects.get(pk=claim.job.id))
 
 
 def finish_locked(
     claim: Claim,
     *,
+    now: datetime,
     refused: Mapping[int, Refused] | None = None,
     taken: frozenset[int] = frozenset(),
     done: int = 0,
-    now: datetime,
+    described: Described | None = None,
 ) -> None:
     """End the job within the caller's block, which has locked the run under the fence."""
     options = claim.job.options
     hold(claim, busy_ms=0, done=done)
-    steps = load_steps(claim.run_id)
+    steps = load_steps(claim.run_id, described=described)
     report = steps.report(now=now, refused=refused, selection=options.selection, taken=taken).to_json()
     _end(claim, state=JobState.DONE, report=report, error=None, now=now, closes=options.closes)
 
 
-def fail(claim: Claim, *, error: str, now: datetime) -> None:
+def fail(claim: Claim, *, error: str, now: datetime, described: Described | None = None) -> None:
     """End a job that broke down, and let calls pass again; a step whose undo was under way stays in doubt."""
     with durable():
         lock_run(claim.run_id, fence=claim.fence)
-        report = load_steps(claim.run_id).report(now=now).to_json()
+        report = load_steps(claim.run_id, described=described).report(now=now).to_json()
         _end(claim, state=JobState.FAILED, report=report, error=error, now=now, closes=False)
 
 

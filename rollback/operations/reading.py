@@ -6,17 +6,19 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, TypeAlias, assert_never
 
-from approvals.core.before import BeforeAnswer, after_digest
+from approvals.core.before import BeforeAnswer, after_digest, before_digest
 from ledger.core.handles import Handle
+from ledger.core.text import make_visible
 from reversi_sdk.model import Verification
 from reversi_sdk.references import Unavailable, resolve
 from reversi_site.kit.transactions import require_no_transaction
 from rollback.core.backoff import doubled_ms
 from rollback.core.ports import Answer, ReadFailed
 from rollback.core.read_back import Expectation, expectation_of, first_mismatch
+from rollback.core.redaction import hide_in_text
 from rollback.core.steps import PlanStep
 from rollback.core.touching import is_restoring
-from rollback.operations.jobs import renew
+from rollback.operations.jobs import ERROR, renew
 from rollback.operations.work import Work, usual_timeout_ms
 
 
@@ -51,7 +53,7 @@ def read_back(work: Work, step: PlanStep, verification: Verification) -> Verdict
     expectation = expected_of(step, verification)
     if isinstance(expectation, str):
         return Unreadable(verification.tool, expectation)
-    verdict = _read_once(work, expectation)
+    verdict = _read_once(work, step, expectation)
     first = verdict
     for tries in range(1, expectation.reads):
         if isinstance(verdict, Matched):
@@ -59,7 +61,7 @@ def read_back(work: Work, step: PlanStep, verification: Verification) -> Verdict
         wait_ms = doubled_ms(expectation.backoff_ms, tries)
         renew(work.claim, busy_ms=wait_ms)
         work.sleep(wait_ms / 1000)
-        verdict = _read_once(work, expectation)
+        verdict = _read_once(work, step, expectation)
     # The last word counts where something was read; the first difference is the one that is told.
     is_told = isinstance(first, Mismatched) and isinstance(verdict, Mismatched)
     return first if is_told else verdict
@@ -73,8 +75,8 @@ def expected_of(step: PlanStep, verification: Verification) -> Expectation | str
     return expectation_of(verification, handle, step.redacted)
 
 
-def _read_once(work: Work, expectation: Expectation) -> Verdict:
-    answer = _read(work, expectation.tool, expectation.arguments)
+def _read_once(work: Work, step: PlanStep, expectation: Expectation) -> Verdict:
+    answer = _read(work, step, expectation.tool, expectation.arguments)
     match answer:
         case ReadFailed(error=error):
             return Unreadable(expectation.tool, error)
@@ -85,17 +87,24 @@ def _read_once(work: Work, expectation: Expectation) -> Verdict:
             assert_never(answer)
 
 
-def _read(work: Work, tool: str, arguments: Mapping[str, Any]) -> Answer | ReadFailed:
+def _read(work: Work, step: PlanStep, tool: str, arguments: Mapping[str, Any]) -> Answer | ReadFailed:
     timeout_ms = usual_timeout_ms()
     renew(work.claim, busy_ms=timeout_ms)
     require_no_transaction()
-    return work.tools.read(tool, arguments, timeout_ms=timeout_ms)
+    answer = work.tools.read(tool, arguments, timeout_ms=timeout_ms)
+    return ReadFailed(presentable(step, answer.error)) if isinstance(answer, ReadFailed) else answer
 
 
-def what_changed_since(work: Work, step: PlanStep) -> str | None:
+def presentable(step: PlanStep, said: str) -> str:
+    """Return what a tool said about the step as it may be shown, journaled and stored."""
+    return make_visible(hide_in_text(said, step.record.handle, step.redacted), limit=ERROR)
+
+
+def what_changed_since(work: Work, step: PlanStep, *, was_sent: bool) -> str | None:
     """Say what is known to stand, or cannot be read, in the place of what the step left; None when nothing is.
 
-    Only an undo that puts a state back can run over newer work, and only where the state after the call was read.
+    Only an undo that puts a state back can run over newer work, and only where the state after the call was read. One
+    that was sent before may have worked: then the state before the call is no newer work either.
     """
     manifest, handle = step.manifest, step.record.handle
     if manifest is None or manifest.before is None or not isinstance(handle, Handle) or handle.after is None:
@@ -106,9 +115,10 @@ def what_changed_since(work: Work, step: PlanStep) -> str | None:
     arguments = resolve(manifest.before.arguments, handle.find)
     if isinstance(arguments, Unavailable):
         return f"changed since, perhaps: {tool} cannot be asked ({arguments.reason})"
-    answer = _read(work, tool, arguments.values)
+    answer = _read(work, step, tool, arguments.values)
     seen = BeforeAnswer(value=answer.value) if isinstance(answer, Answer) else BeforeAnswer(error=answer.error)
     found = after_digest(work.keyed_digest, manifest, seen)
     if found is None:
         return f"changed since, perhaps: {tool} did not answer ({seen.error})"
-    return None if found == handle.after else f"changed since: {tool} shows newer work than this run's"
+    undone = before_digest(work.keyed_digest, manifest, handle) if was_sent else None
+    return None if found in (handle.after, undone) else f"changed since: {tool} shows newer work than this run's"

@@ -2,16 +2,22 @@
 
 A job of a worker is enqueued again, a bounded number of times. A job of a foreground process is ended: a worker may
 reach other tools than the person who started it. Ending gives the run back to its agent.
+
+Each job is recovered by itself: one whose run is damaged is logged and tried again the next time, and the others do
+not wait for it.
 """
 
 from __future__ import annotations
 
+import logging
 from datetime import datetime, timedelta
 
+from django.db import Error as AnyDatabaseError
 from django.db.models import Q, QuerySet
 
 from ledger.operations.journal import lock_run
 from ledger.operations.runs import release_run, take_run
+from reversi_sdk.errors import ReversiError
 from reversi_site.kit.clock import DatabaseNowMs
 from reversi_site.kit.transactions import durable
 from rollback.core.jobs import JobState
@@ -24,10 +30,20 @@ PATIENCE = timedelta(seconds=60)
 MOST_ENQUEUES = 20
 MOST_CLAIMS = 5
 
+logger = logging.getLogger(__name__)
+
 
 def recover_abandoned_jobs(*, now: datetime) -> int:
     """Enqueue again or end every job that waits too long or whose lease ran out; returns how many that were."""
-    return sum(_recover(job_id, now) for job_id in _abandoned(now).values_list("pk", flat=True))
+    return sum(_try_to_recover(job_id, now) for job_id in list(_abandoned(now).values_list("pk", flat=True)))
+
+
+def _try_to_recover(job_id: str, now: datetime) -> bool:
+    try:
+        return _recover(job_id, now)
+    except (AnyDatabaseError, ReversiError) as error:
+        logger.error("job %s could not be recovered: %s", job_id, error)
+        return False
 
 
 def _abandoned(now: datetime) -> QuerySet[RollbackJob]:

@@ -10,7 +10,7 @@ from typing import Any
 from approvals.operations.resolution import resolve_step
 from ledger.core.statuses import ReadBack, StepState
 from ledger.core.values import StepRecord
-from ledger.operations.compensations import compensate_by_hand, lock_for_executor
+from ledger.operations.compensations import compensate_by_hand, confirm_compensation, lock_for_executor
 from ledger.operations.journal import lock_run
 from ledger.queries import get_step
 from reversi_sdk.references import MISSING, Missing
@@ -51,7 +51,8 @@ def resolve(
 ) -> StepRecord:
     """Settle a step as `succeeded`, `failed` or `compensated`; the note says what was found and where.
 
-    For a step whose undo is in doubt `succeeded` says that the undo did not happen. Raises NoteRequired,
+    For a step whose undo is in doubt `succeeded` says that the undo did not happen. For a disputed step that is undone
+    `compensated` says that it stays so, `failed` that there never was anything to undo. Raises NoteRequired,
     StatusUnknown, IllegalTransition; for `compensated` also RollbackRunning, NotUndoneByHand and ReadBackMismatch.
     """
     time_source = clock or SystemClock()
@@ -69,11 +70,11 @@ def resolve(
 def _settled(
     run_id: str, number: int, *, status: str, note: str, actor: str, result: Any | Missing, now: datetime
 ) -> StepRecord:
-    step = resolve_step(run_id=run_id, number=number, status=status, note=note, actor=actor, now=now, result=result)
     with durable():
-        lock_run(run_id)
+        run = lock_run(run_id)
+        step = resolve_step(run=run, number=number, status=status, note=note, actor=actor, now=now, result=result)
         # What became of the sends so far is said: they cast no doubt on the next undo.
-        Attempt.objects.filter(run_id=run_id, step=number, sent_at__lte=now).update(is_settled=True)
+        Attempt.objects.filter(run_id=run_id, step=number).update(is_settled=True)
     return step
 
 
@@ -115,7 +116,9 @@ def _why_not_by_hand(step: PlanStep, now: datetime, keyed_digest: KeyedDigest) -
         case StepState.COMPENSATING | StepState.COMPENSATION_FAILED:
             return None
         case StepState.COMPENSATED:
-            return "it is already undone"
+            return None if step.record.is_disputed else "it is already undone"
+        case StepState.SUCCEEDED if step.record.is_disputed:
+            return "its call is disputed; resolve it succeeded or failed first"
         case StepState.SUCCEEDED:
             kind = assess(step, keyed_digest=keyed_digest, now=now).kind
             return None if kind in _FROM_SUCCEEDED else f"its plan says {kind.value}; roll it back instead"
@@ -127,8 +130,10 @@ def _record_by_hand(work: Work, number: int, note: str) -> Done:
     now = work.clock.now()
     step = _require_may_be_by_hand(work.run_id, number, now)
     read_back_state, data = _look(work, step)
+    is_undone = step.record.state is StepState.COMPENSATED
+    record = confirm_compensation if is_undone else compensate_by_hand
     with durable():
-        compensate_by_hand(
+        record(
             run=lock_for_executor(run_id=work.run_id, fence=work.claim.fence),
             number=number,
             read_back=read_back_state,

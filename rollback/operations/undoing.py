@@ -23,6 +23,7 @@ from ledger.operations.compensations import (
     lock_for_executor,
     record_note,
 )
+from ledger.queries import get_step
 from reversi_site.kit.transactions import durable, require_no_transaction
 from rollback.core.assessment import is_repeatable
 from rollback.core.backoff import delay_ms
@@ -35,15 +36,28 @@ from rollback.core.steps import AttemptFact, AttemptOutcome, PlanStep
 from rollback.core.undo import Chosen
 from rollback.models import Attempt
 from rollback.operations.jobs import ERROR, renew
-from rollback.operations.reading import Matched, Mismatched, Unreadable, Verdict, read_back, what_changed_since
+from rollback.operations.reading import (
+    Matched,
+    Mismatched,
+    Unreadable,
+    Verdict,
+    presentable,
+    read_back,
+    what_changed_since,
+)
 from rollback.operations.work import Work, usual_timeout_ms
 from rollback.queries import attempt_fact
 
 OUTCOME_UNKNOWN = "outcome unknown"
+MOVED = "somebody settled the step otherwise while it was looked at: plan again"
 _STUCK = {
     Doubt.LOST: "the answer to the undo was lost, and a repeat could undo it twice",
     Doubt.UNSEEN: "the undo was answered and then not seen, and a repeat could undo it twice",
 }
+
+
+class _MovedError(Exception):
+    """Ends the transaction that would have acted on a step as it no longer is."""
 
 
 class Turn(Enum):
@@ -83,8 +97,11 @@ class Undoing:
     def run(self) -> Refused | None:
         """Undo the step or settle why not; returns the refusal when nothing was sent. Raises FenceLost."""
         turn: Refused | Turn = Turn.GO_ON
-        while turn is Turn.GO_ON:
-            turn = self._next()
+        try:
+            while turn is Turn.GO_ON:
+                turn = self._next()
+        except _MovedError:
+            return refuse(self.work, self.step, Refused(Refusal.PLANNED_OTHERWISE, MOVED))
         return turn if isinstance(turn, Refused) else None
 
     @property
@@ -156,7 +173,8 @@ class Undoing:
     def _send(self, doubt: Doubtful) -> Refused | Turn:
         refused = self._refusal(doubt)
         if refused is not None:
-            return refuse(self.work, self.step, refused)
+            is_begun = self.state is StepState.COMPENSATING and refused.kind is Refusal.CHANGED_SINCE
+            return self._give_up(refused.error) if is_begun else refuse(self.work, self.step, refused)
         self._wait()
         self._begin()
         require_no_transaction()
@@ -171,10 +189,11 @@ class Undoing:
             return Refused(Refusal.NOBODY_RUNS_IT, f"nothing can run {tool}")
         if needs_approval(self.step, self.chosen) and not self.work.options.approves_compensations:
             return Refused(Refusal.AWAITING_APPROVAL, f"{tool} needs an approval")
-        # What this rollback has sent itself may already stand there: then there is nothing newer to run over.
-        if doubt.kind is not Doubt.NONE or self.rows or self.work.options.is_overwrite_allowed:
+        was_sent = doubt.kind is not Doubt.NONE or bool(self.rows)
+        changed = what_changed_since(self.work, self.step, was_sent=was_sent)
+        if changed is not None and self.work.options.is_overwrite_allowed:
+            self.work.note(EventDraft("overwriting", self.step.number, {"tool": tool, "seen": changed}))
             return None
-        changed = what_changed_since(self.work, self.step)
         return None if changed is None else Refused(Refusal.CHANGED_SINCE, changed)
 
     def _wait(self) -> None:
@@ -202,6 +221,7 @@ class Undoing:
         row = self._new_attempt(now)
         with durable():
             run = lock_for_executor(run_id=work.run_id, fence=work.claim.fence)
+            self._require_unmoved()
             work.hold(self._timeout_ms)
             begin_compensation(
                 run=run, number=self.step.number, data=self._journal(row), actor=work.claim.actor, now=now
@@ -210,6 +230,14 @@ class Undoing:
         self.state = StepState.COMPENSATING
         self.rows.append(row)
         self.attempts.append(attempt_fact(row))
+
+    def _require_unmoved(self) -> None:
+        """Raise when somebody settled the step otherwise since it was read: what was chosen may be wrong by now."""
+        if self.rows:
+            return
+        seen, now = self.step.record, get_step(self.work.run_id, self.step.number)
+        if (now.state, now.handle, now.is_disputed) != (seen.state, seen.handle, seen.is_disputed):
+            raise _MovedError
 
     def _new_attempt(self, now: datetime) -> Attempt:
         return new_attempt(
@@ -236,7 +264,7 @@ class Undoing:
         """Commit what was answered, before anything is concluded from it."""
         outcome, error = _outcome_of(answer)
         work, now, row = self.work, self.work.clock.now(), self.rows[-1]
-        shown = None if error is None else make_visible(error, limit=ERROR)
+        shown = None if error is None else presentable(self.step, error)
         data = {"attempt": row.number, "outcome": outcome.value, "error": shown}
         with durable():
             run = lock_for_executor(run_id=work.run_id, fence=work.claim.fence)
@@ -281,6 +309,7 @@ class Undoing:
         seen = {} if verdict is None else {"read_back": verdict.tool}
         with durable():
             run = lock_for_executor(run_id=work.run_id, fence=work.claim.fence)
+            self._require_unmoved()
             if self.state is not StepState.COMPENSATING:
                 # An earlier undo turned out to have worked: nothing was sent this time.
                 sent = {**data, "attempt": None}

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
+from pathlib import Path
 
 from tests.architecture.tracked import is_test, python_files, read
 
@@ -14,14 +16,18 @@ COMMAND_LINES = 80
 FUNCTION_LINES = 50
 
 
-def allowed_lines(parts: tuple[str, ...]) -> int:
-    match parts:
+# What makes a function a command of the command line.
+COMMAND = re.compile(r"^@\w+\.command\(", re.MULTILINE)
+
+
+def allowed_lines(path: Path) -> int:
+    match path.parts:
         case ("tests", *_):
             return TEST_FILE_LINES
         case ("connectors", "catalog", *_):
             return CONNECTOR_LINES
-        case (*_, "management", "commands", _):
-            return COMMAND_LINES
+        case ("reversi_site", "cli", "commands", _):
+            return COMMAND_LINES * max(1, len(COMMAND.findall(read(path) or "")))
         case _:
             return FILE_LINES
 
@@ -37,7 +43,7 @@ def long_functions(source: str) -> Iterator[tuple[str, int]]:
 def test_files_have_one_reason_to_change() -> None:
     lengths = {path: len((read(path) or "").splitlines()) for path in python_files()}
 
-    assert {str(path): lines for path, lines in lengths.items() if lines > allowed_lines(path.parts)} == {}
+    assert {str(path): lines for path, lines in lengths.items() if lines > allowed_lines(path)} == {}
 
 
 def test_functions_fit_on_a_screen() -> None:

@@ -26,9 +26,10 @@ def test_diagram_draws_every_move_of_the_table_and_no_other() -> None:
     }
 
     assert drawn == {
-        (source.value, rule.target.value, move.value.replace("_", " "))
+        (source.value, rule.target.value, move.value.replace("_", " ") + condition)
         for move, rule in RULES.items()
-        for source in rule.sources
+        for sources, condition in ((rule.sources, ""), (rule.disputed, " if disputed"))
+        for source in sources
     }
 
 

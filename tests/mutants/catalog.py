@@ -122,7 +122,7 @@ MUTANTS: Sequence[Mutant] = (
     ),
     Mutant(
         "a duplicate is looked for before the insert only",
-        "ledger/migrations/0001_initial.py",
+        "ledger/migrations/0003_keys_and_events_of_a_step.py",
         'fields=("call_key",),\n                name="step_call_key_stands_once"',
         'fields=("call_key", "run", "number"),\n                name="step_call_key_stands_once"',
         ("tests/ledger/operations/test_steps.py", "tests/gateway/operations/test_races.py"),
@@ -167,6 +167,27 @@ MUTANTS: Sequence[Mutant] = (
         "rollback/core/dependencies.py",
         "if is_built_on or number in included or sharing.find(touch_of(step)):",
         "if number in included:",
+        UNDOING,
+    ),
+    Mutant(
+        "a step that somebody settled meanwhile is undone all the same",
+        "rollback/operations/undoing.py",
+        "            raise _MovedError\n",
+        "            return\n",
+        UNDOING,
+    ),
+    Mutant(
+        "a late read-back is judged by a state that was undone since",
+        "rollback/operations/verification.py",
+        "    if undone.have_overtaken(step):",
+        "    if undone.have_overtaken(step) and step.number < 0:",
+        UNDOING,
+    ),
+    Mutant(
+        "an undo is sent over an earlier one's",
+        "rollback/core/assessment.py",
+        "undone.have_overtaken(step)\n",
+        "undone.have_overtaken(step) and step.number < 0\n",
         UNDOING,
     ),
     Mutant(

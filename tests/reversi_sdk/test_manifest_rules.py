@@ -306,6 +306,21 @@ CODE_CASES: dict[str, tuple[Any, str, str]] = {
         "compensation.verification.expect.a",
         "path_invalid",
     ),
+    "expected and optional": (
+        compensating(verification=VERIFICATION | {"expect": {"state": "$args.state?"}}),
+        "compensation.verification.expect.state",
+        "path_invalid",
+    ),
+    "optional inside what is expected": (
+        compensating(verification=VERIFICATION | {"expect": {"state": {"word": "$args.state?"}}}),
+        "compensation.verification.expect.state.word",
+        "path_invalid",
+    ),
+    "expected and optional in a block": (
+        contract(inverse=INVERSE | {"verification": {"tool": "b", "expect": {"state": "request.state?"}}}),
+        "effect.inverse.verification.expect.state",
+        "path_invalid",
+    ),
     "key in an undo": (
         contract(inverse=INVERSE | {"arguments": {"id": "idempotency_key"}}),
         "effect.inverse.arguments.id",

@@ -41,6 +41,14 @@ def test_every_command_shows_examples_in_its_help(name: str, reversi: Reversi) -
     assert f"reversi {name.split(maxsplit=1)[0]}" in answer.out
 
 
+def test_no_line_of_a_list_of_commands_is_cut_off(reversi: Reversi) -> None:
+    groups = [[], *(name.split() for name, each in all_commands().items() if isinstance(each, click.Group))]
+
+    lines = [line for group in groups for line in reversi(*group, "--help").lines if not line.startswith("Usage: ")]
+
+    assert [line for line in lines if line.endswith("...")] == []
+
+
 PRINTING = [name for name, each in all_commands().items() if not isinstance(each, click.Group) and name != "worker"]
 
 
@@ -227,7 +235,7 @@ def test_validate_tells_the_place_of_every_problem(shell: Shell) -> None:
     errors = json.loads(shell.run("validate", "m.yaml", "--json").stdout)["errors"]
 
     assert done.returncode == 1
-    assert done.stdout.splitlines()[-1] == f"{len(errors)} errors"
+    assert (done.stdout.splitlines()[-1], len(errors)) == ("1 error", 1)
     assert errors[0]["tool"] == "stripe.create_charge"
     assert errors[0]["message"] == "no manifest for verification tool stripe.lookup"
 

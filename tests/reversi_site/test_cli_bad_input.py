@@ -25,6 +25,9 @@ CASES = {
         ("runs", "list"), 1, "REVERSI_MANIFEST_PUBLIC_KEY: this version", {"REVERSI_MANIFEST_PUBLIC_KEY": "k.pem"}
     ),
     "unknown command": Case(("rollbak",), 64, "No such command"),
+    "command that cannot be run": Case(
+        ("rollback", "r", "--compensator-cmd", "./nope.sh"), 64, "is no program that can be run here"
+    ),
     "unknown option": Case(("runs", "list", "--wat"), 64, "No such option"),
     "run id with a slash": Case(("runs", "show", "a/b"), 64, "is no run id"),
     "run id that is a path": Case(("plan", "../x"), 64, "is no run id"),
@@ -141,7 +144,10 @@ def test_a_malformed_database_url_is_invalid(shell: Shell, url: str, says: str) 
         ("manifests: [", "reversi.config.yaml"),
         ("- a\n- b", "must be an object"),
         ("upstreams: [{connector: fs, rooot: x}]", "must be an object with the keys"),
+        ("upstreams: [{connector: fs}]", "fs needs root"),
         ("reader_cmd: 7", "must be a non-empty text"),
+        ("redaction: [token]", "redaction: 'token' is no reference"),
+        ("redaction: [idempotency_key]", "redaction: 'idempotency_key' cannot be read here"),
         ("manifests: a\nmanifests: b", "reversi.config.yaml"),
     ],
 )

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 from collections.abc import Sequence
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
@@ -13,6 +15,7 @@ import pytest
 from reversi_site.demo.narrator import Narrator
 from reversi_site.demo.stage import enter, set_stage
 from reversi_site.demo.tree import differences, photograph, plant
+from reversi_site.demo.worker_process import interruptions_held_back
 from tests.databases import Database
 from tests.reversi_site.charges import NOW
 from tests.reversi_site.conftest import Shell
@@ -80,6 +83,23 @@ def test_a_demo_that_is_told_to_stop_stops_its_worker(shell: Shell) -> None:
 
     assert (process.returncode, err.strip()) == (130, "reversi: interrupted")
     assert not _still_there(shell.folder)
+
+
+def _start_while_interrupted(stopped: list[str]) -> None:
+    with ExitStack() as afterwards, interruptions_held_back():
+        signal.raise_signal(signal.SIGINT)
+        afterwards.callback(stopped.append, "worker")
+
+
+def test_an_interruption_waits_until_what_was_started_is_known() -> None:
+    before = signal.getsignal(signal.SIGINT)
+    stopped: list[str] = []
+
+    with pytest.raises(KeyboardInterrupt):
+        _start_while_interrupted(stopped)
+
+    assert stopped == ["worker"]
+    assert signal.getsignal(signal.SIGINT) is before
 
 
 def test_demo_in_a_place_that_cannot_be_written_says_so(shell: Shell) -> None:

@@ -42,6 +42,13 @@ def test_describe_says_what_to_do_about_an_undeclared_error() -> None:
     assert "REVERSI_DEBUG=1" in text
 
 
+def test_describe_says_where_else_a_run_may_be() -> None:
+    text = describe(RunNotFound("r"))
+
+    assert text.startswith("no run r; ")
+    assert "reversi --data" in text
+
+
 def test_describe_puts_a_database_message_on_one_line() -> None:
     assert "\n" not in describe(OperationalError("connection failed\nIs the server running?\n"))
 

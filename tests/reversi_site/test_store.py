@@ -91,7 +91,7 @@ def test_migrating_at_once_applies_each_migration_once(postgres_db: Database, sh
     assert [code for _, code in ended] == [0, 0, 0], ended
     outputs = sorted(out for (out, _), _ in ended)
     assert outputs == [
-        "reversi_site.0001_initial\n1 migrations applied\n",
+        "reversi_site.0001_initial\n1 migration applied\n",
         "the store is up to date\n",
         "the store is up to date\n",
     ]

@@ -80,7 +80,7 @@ def job_states() -> set[str]:
 def test_killed_worker_is_followed_by_one_that_finishes(
     db: Database, tmp_path: Path, record_count: Count, is_keyed: bool
 ) -> None:
-    kill_and_follow(db, Shop(tmp_path), record_count, times=TIMES if is_keyed else 2, is_keyed=is_keyed)
+    kill_and_follow(db, Shop(tmp_path), record_count, times=TIMES, is_keyed=is_keyed)
 
 
 @pytest.mark.slow

@@ -63,19 +63,24 @@ def _state_moved(destination: Place, seen: Look) -> FileState:
 def move_back(source: Place, destination: Place, moved: FileState, *, is_overwrite_allowed: bool) -> bool:
     """Move what a call moved from `source` to `destination` back; return false when it is back already.
 
-    Nothing at `source` is ever replaced; permission to overwrite only lets a changed thing move back.
+    Nothing at `source` is ever replaced, and what was changed since is never moved, whatever is allowed: the old state
+    would not be back, and nobody could say that the move is undone.
     """
     here, there = look_in(source), look_in(destination)
     if here.state == moved and not there.state.exists:
         return False
     if here.state.exists:
-        reason = f"{shown(source.path)} is taken by something else"
-        raise ToolError(reason) if is_overwrite_allowed else changed_since(reason)
-    if there.state != moved and not is_overwrite_allowed:
+        raise _refusal(f"{shown(source.path)} is taken by something else", is_overwrite_allowed)
+    if there.state != moved:
         found = "is no longer what was moved there" if there.state.exists else "no longer exists"
-        raise changed_since(f"{shown(destination.path)} {found}")
+        raise _refusal(f"{shown(destination.path)} {found}", is_overwrite_allowed)
     require_kind(destination, there, MOVABLE)
     if not source.has_parent:
         raise ToolError(f"{shown(source.path)}: the directory it was in no longer exists")
     move(destination, source, there)
     return True
+
+
+def _refusal(reason: str, is_overwrite_allowed: bool) -> ToolError:
+    # Where overwriting is allowed already, nobody is to be told that it would help.
+    return ToolError(reason) if is_overwrite_allowed else changed_since(reason)

@@ -38,7 +38,7 @@ def doctor(*, is_json: bool) -> int:
 
 def _line(finding: Finding) -> str:
     remedy = f" → {finding.remedy}" if finding.remedy else ""
-    return f"{finding.level} {finding.name}: {finding.fact}{remedy}"
+    return f"{finding.level:<4} {finding.name}: {finding.fact}{remedy}"
 
 
 def _document(finding: Finding) -> dict[str, str]:

@@ -9,7 +9,7 @@ import click
 
 from approvals.core.documents import halt_document
 from reversi_site.cli import session
-from reversi_site.cli.output import emit_json, emit_lines
+from reversi_site.cli.output import counted, emit_json, emit_lines
 from reversi_site.cli.parameters import HALT_REASON, NAME, json_option
 from reversi_site.identity import local_principal
 
@@ -29,13 +29,13 @@ def halt() -> None:
     """
 
 
-@halt.command()
+@halt.command(short_help="Block new calls, all or by scope.")
 @click.argument("reason", type=HALT_REASON)
 @click.option("--tool", type=NAME, metavar="GLOB", help="Calls of tools like 'stripe.*'.")
-@click.option("--actor", type=NAME, metavar="GLOB")
-@click.option("--tenant", type=NAME, metavar="GLOB")
-@click.option("--environment", type=NAME, metavar="GLOB")
-@click.option("--principal", type=NAME, metavar="GLOB")
+@click.option("--actor", type=NAME, metavar="GLOB", help="Calls of runs whose actor matches.")
+@click.option("--tenant", type=NAME, metavar="GLOB", help="Calls of runs whose tenant matches.")
+@click.option("--environment", type=NAME, metavar="GLOB", help="Calls of runs whose environment matches.")
+@click.option("--principal", type=NAME, metavar="GLOB", help="Calls that this principal makes.")
 @click.option("--run", type=NAME, metavar="GLOB", help="Calls of runs whose id matches.")
 @click.option("--by", type=NAME, metavar="NAME", help="Who adds it; default is the user of this machine.")
 @json_option
@@ -57,7 +57,7 @@ def add(*, reason: str, by: str | None, is_json: bool, **scope: str | None) -> N
     if is_json:
         emit_json(halt_document(record) | {"in_flight": in_flight})
     else:
-        emit_lines([_line(record), f"{in_flight} matching calls in flight"])
+        emit_lines([_line(record), f"{counted(in_flight, 'matching call')} in flight"])
 
 
 @halt.command("list")

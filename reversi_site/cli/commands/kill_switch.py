@@ -86,8 +86,13 @@ def _chosen(file: Path | None) -> Path:
     if chosen is None:
         raise click.UsageError("name a FILE, or set REVERSI_KILL_FILE or kill_switch_file")
     if watched is None or chosen.absolute() != watched.absolute():
-        note(f"only processes configured with this file watch it; this configuration watches {watched or 'none'}")
+        note(_nobody_else_watches(watched))
     return chosen
+
+
+def _nobody_else_watches(watched: Path | None) -> str:
+    text = f"only processes configured with this file watch it; this configuration watches {watched or 'none'}"
+    return text if watched else f"{text}: set kill_switch_file or REVERSI_KILL_FILE"
 
 
 def _unusable(path: Path, error: OSError) -> click.ClickException:

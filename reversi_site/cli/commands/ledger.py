@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from reversi_site.cli import session
-from reversi_site.cli.output import emit_json, emit_lines
+from reversi_site.cli.output import counted, emit_json, emit_lines
 from reversi_site.cli.parameters import RUN, json_option
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ def ledger() -> None:
     """
 
 
-@ledger.command()
+@ledger.command(short_help="Re-compute the hash chains.")
 @click.argument("run", type=RUN, required=False)
 @json_option
 def verify(*, run: str | None, is_json: bool) -> int:
@@ -68,5 +68,5 @@ def _document(name: str, report: ChainReport) -> dict[str, Any]:
 
 def _lines(name: str, report: ChainReport) -> Iterator[str]:
     purged = f", {report.purged} with purged data" if report.purged else ""
-    yield f"{'BROKEN' if report.problems else 'ok'} {name}: {report.count} events{purged}"
+    yield f"{'BROKEN' if report.problems else 'ok'} {name}: {counted(report.count, 'event')}{purged}"
     yield from (f"  {problem}" for problem in report.problems)

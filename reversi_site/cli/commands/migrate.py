@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from reversi_site.cli.output import emit_json, emit_lines
+from reversi_site.cli.output import counted, emit_json, emit_lines
 from reversi_site.cli.parameters import json_option
 
 
@@ -26,4 +26,6 @@ def migrate(*, is_json: bool) -> None:
     if is_json:
         emit_json({"applied": list(applied)})
     else:
-        emit_lines([*applied, f"{len(applied)} migrations applied"] if applied else ["the store is up to date"])
+        emit_lines(
+            [*applied, f"{counted(len(applied), 'migration')} applied"] if applied else ["the store is up to date"]
+        )

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import TYPE_CHECKING
-
 import click
 
 from reversi_site.cli import session
@@ -12,10 +9,8 @@ from reversi_site.cli.documents import step_document
 from reversi_site.cli.output import emit_json, emit_lines
 from reversi_site.cli.parameters import JSON, NAME, NOTE, RUN, Boxed, json_option
 from reversi_site.cli.rollbacks import chosen_tools, reader_option
+from reversi_site.cli.timeline import resolved_lines
 from reversi_site.identity import local_principal
-
-if TYPE_CHECKING:
-    from ledger.core.values import StepRecord
 
 
 @click.command(short_help="Settle a step by a person's word.")
@@ -70,13 +65,4 @@ def resolve(
     if is_json:
         emit_json(step_document(record))
     else:
-        emit_lines(_lines(record))
-
-
-def _lines(step: StepRecord) -> Iterator[str]:
-    yield f"step {step.number} is now {step.state.value}"
-    yield f"  {step.summary}"
-    if step.unrecoverable:
-        yield f"it cannot be undone: {step.unrecoverable}"
-    if step.state == "compensated" and step.read_back == "unverified":
-        yield f"not read back: pass --reader-cmd, or run `reversi verify {step.run_id}` later"
+        emit_lines(resolved_lines(record))

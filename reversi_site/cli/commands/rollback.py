@@ -3,50 +3,37 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
 from reversi_site.cli import session
-from reversi_site.cli.output import emit_json, emit_lines
-from reversi_site.cli.parameters import (
-    COMMAND,
-    DIGEST,
-    json_option,
-    require_one_run,
-    require_one_selection,
-    run_or_last,
-    selection_options,
-)
+from reversi_site.cli.parameters import COMMAND, json_option, require_one_run, require_one_selection, run_or_last
 from reversi_site.cli.rollbacks import (
-    chosen_steps,
+    chosen_options,
     chosen_tools,
+    decision_options,
     described_tools,
     manifests_option,
     progress_shower,
     reader_option,
-    report_exit,
+    show_report,
 )
 from reversi_site.identity import local_principal
-
-if TYPE_CHECKING:
-    from rollback.core.options import RollbackOptions
 
 
 @click.command(short_help="Undo a run, here and now.")
 @run_or_last
 @manifests_option
 @click.option(
-    "--compensator-cmd", type=COMMAND, metavar="CMD", help="Runs undos: gets each call as JSON; exit 0 is undone."
+    "--compensator-cmd",
+    type=COMMAND,
+    metavar="CMD",
+    help="Runs undos: gets each call as JSON on stdin; exit 0 is undone.",
 )
 @reader_option
 @click.option("--verify-cmd", type=COMMAND, metavar="CMD", help="Runs after each undo; anything but exit 0 fails it.")
-@click.option("--retries", type=click.IntRange(1, 10), default=1, show_default=True, help="Attempts per undo.")
-@click.option("--approve-compensations", is_flag=True, help="Approve the undos that need it, in one go.")
-@selection_options
-@click.option("--overwrite", is_flag=True, help="Undo also where newer work would be lost.")
-@click.option("--close", is_flag=True, help="Close the run afterwards.")
-@click.option("--digest", type=DIGEST, metavar="D", help="Execute the plan of this digest, or nothing.")
+@decision_options
 @json_option
 def rollback(
     *,
@@ -74,42 +61,14 @@ def rollback(
     require_one_selection(decided["steps"], decided["to_step"])
     described = described_tools(manifests)
     session.open_store()
-    from rollback.core.text import report_lines
     from rollback.operations.execution import run_foreground
 
     report = run_foreground(
         run_id=session.chosen_run(run, is_last),
         tools=chosen_tools(compensator_cmd, reader_cmd, verify_cmd),
         actor=local_principal(),
-        options=_options(**decided),
+        options=chosen_options(**decided),
         on_progress=progress_shower(),
         described=described,
     )
-    if is_json:
-        emit_json(report.to_json())
-    else:
-        emit_lines(report_lines(report))
-    return report_exit(report)
-
-
-def _options(
-    *,
-    retries: int,
-    approve_compensations: bool,
-    steps: tuple[int, ...] | None,
-    to_step: int | None,
-    overwrite: bool,
-    close: bool,
-    digest: str | None,
-) -> RollbackOptions:
-    from rollback.core.backoff import Retrying
-    from rollback.core.options import RollbackOptions
-
-    return RollbackOptions(
-        retrying=Retrying(attempts=retries),
-        selection=chosen_steps(steps, to_step),
-        approves_compensations=approve_compensations,
-        is_overwrite_allowed=overwrite,
-        closes=close,
-        digest=digest,
-    )
+    return show_report(report, is_json=is_json)

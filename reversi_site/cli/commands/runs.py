@@ -77,9 +77,15 @@ def show(*, run: str | None, is_last: bool, is_json: bool) -> None:
 @runs.command("open")
 @click.option("--id", "id_", type=RUN, help="The run's id; made up when not given. An existing run is continued.")
 @click.option("--actor", type=NAME, help="On whose behalf, like billing-agent.")
-@click.option("--tenant", type=NAME)
-@click.option("--environment", type=NAME, help="Like prod.")
-@click.option("--mode", type=click.Choice(["enforce", "observe"]), default="enforce", show_default=True)
+@click.option("--tenant", type=NAME, help="A label: halts can be narrowed to it.")
+@click.option("--environment", type=NAME, help="A label like prod: halts can be narrowed to it.")
+@click.option(
+    "--mode",
+    type=click.Choice(["enforce", "observe"]),
+    default="enforce",
+    show_default=True,
+    help="Whether violations block a call or are only recorded.",
+)
 @click.option("--scope", type=NAME, multiple=True, metavar="PERMISSION", help="A permission, * allowed; repeatable.")
 @click.option("--reason", type=NOTE, help="What the run is for.")
 @json_option
@@ -120,20 +126,22 @@ def open_(
         emit_lines([record.id])
 
 
-@runs.command()
-@click.argument("run", type=RUN)
+@runs.command(short_help="Close a run: it takes no more calls.")
+@run_or_last
 @json_option
-def close(*, run: str, is_json: bool) -> None:
+def close(*, run: str | None, is_last: bool, is_json: bool) -> None:
     """Close a run: it takes no more calls, and can still be planned and rolled back.
 
     \b
-    Example:
+    Examples:
       reversi runs close run_01J
+      reversi runs close --last
     """
+    require_one_run(run, is_last)
     now = session.open_store()
     from ledger.operations.runs import close_run
 
-    record = close_run(run_id=run, actor=local_principal(), now=now)
+    record = close_run(run_id=session.chosen_run(run, is_last), actor=local_principal(), now=now)
     if is_json:
         emit_json(run_document(record))
     else:

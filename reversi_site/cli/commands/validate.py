@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from reversi_site.cli.output import emit_json, emit_lines
+from reversi_site.cli.output import counted, emit_json, emit_lines
 from reversi_site.cli.parameters import json_option
 
 if TYPE_CHECKING:
@@ -35,7 +35,8 @@ def validate(*, path: Path, is_json: bool) -> int:
     elif is_valid:
         emit_lines([f"ok: {validation.count} tool manifests valid"])
     else:
-        emit_lines([*(problem_line(problem) for problem in validation.problems), f"{len(validation.problems)} errors"])
+        lines = [problem_line(problem) for problem in validation.problems]
+        emit_lines([*lines, counted(len(lines), "error")])
     return 0 if is_valid else 1
 
 

@@ -87,3 +87,9 @@ def test_hide_removes_values_of_redacted_paths_from_a_text() -> None:
     shown = hide("book: 4711-0815 refused, 12 times; abcdef, abcd", args, paths)
 
     assert shown == "book: [redacted] refused, 12 times; [redacted], [redacted]"
+
+
+def test_hide_removes_what_is_named_like_a_credential() -> None:
+    args = {"login": {"password": "hunter22", "user": "dana"}, "keys": [{"api_key": "k-1234"}], "token": None}
+
+    assert hide("dana: hunter22 and k-1234 refused", args, ()) == "dana: [redacted] and [redacted] refused"

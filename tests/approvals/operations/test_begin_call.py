@@ -3,7 +3,7 @@
 from typing import Any
 
 import pytest
-from django.db import IntegrityError
+from django.db import IntegrityError, OperationalError, connection
 
 from approvals.core.errors import BadCall, CallBlocked, KeyConflict
 from approvals.operations.sweep import sweep_timeouts
@@ -272,6 +272,23 @@ def test_begin_call_is_refused_by_a_store_that_takes_no_step(sqlite_db: Database
         begin(run_id=run.id)
 
     assert kinds(run.id) == ["opened"]
+
+
+def test_sweep_of_a_broken_run_does_not_keep_the_others_waiting(db: Database, caplog: pytest.LogCaptureFixture) -> None:
+    for run_id in ("run_a", "run_broken", "run_c"):
+        make_run(run_id=run_id)
+        begin(run_id=run_id, snapshot=shop(timeout_ms=999))
+
+    def failing(execute: Any, sql: str, params: Any, *rest: Any) -> Any:
+        if "run_broken" in str(params):
+            raise OperationalError("database disk image is malformed")
+        return execute(sql, params, *rest)
+
+    with connection.execute_wrapper(failing):
+        assert sweep_timeouts(now=LATER, grace_ms=0) == 2
+
+    assert "could not be swept: database disk image is malformed" in caplog.text
+    assert sweep_timeouts(now=LATER, grace_ms=0) == 1
 
 
 def test_sweep_makes_overdue_calls_uncertain(db: Database) -> None:

@@ -11,10 +11,12 @@ from ledger.core.errors import IllegalTransition, OutcomeConflict
 from ledger.core.handles import BeforeRead, Handle
 from ledger.core.statuses import Mode, StepState
 from ledger.core.values import StepRecord
+from ledger.operations.journal import lock_run
 from ledger.queries import list_steps
 from manifests_registry import queries
 from manifests_registry.core.snapshot import Snapshot
 from reversi_sdk.errors import InvalidInput
+from reversi_site.kit.transactions import durable
 from tests.approvals.factories import ARGS, LATER, begin, complete, kinds, last_event, make_run
 from tests.databases import Database
 from tests.manifests_registry.factories import make_snapshot, shop
@@ -223,7 +225,8 @@ def test_complete_call_keeps_a_digest_of_the_state_after(db: Database) -> None:
 
 def resolve(*, run_id: str, status: str = "succeeded", **fields: Any) -> StepRecord:
     usual: dict[str, Any] = {"number": 0, "note": "found it", "actor": "dana", "now": LATER}
-    return resolve_step(run_id=run_id, status=status, **{**usual, **fields})
+    with durable():
+        return resolve_step(run=lock_run(run_id), status=status, **{**usual, **fields})
 
 
 def uncertain_run() -> str:

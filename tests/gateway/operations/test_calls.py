@@ -13,9 +13,11 @@ from approvals.operations.resolution import resolve_step
 from gateway.operations.calls import CallResult
 from ledger.core.handles import BeforeRead, Handle
 from ledger.core.statuses import Mode, StepState
+from ledger.operations.journal import lock_run
 from ledger.queries import list_events, list_steps
 from manifests_registry.core.snapshot import Snapshot
 from reversi_sdk.errors import EffectUncertainError, ToolError
+from reversi_site.kit.transactions import durable
 from tests.approvals.factories import ARGS, NOW, kinds, make_run
 from tests.databases import Database
 from tests.gateway.factories import SteppingClock, Tool, make_call
@@ -283,6 +285,21 @@ def test_call_shows_no_redacted_value_of_an_error(db: Database) -> None:
     assert "4711-0815" not in repr(list_events(run.id)) + repr(list_steps(run.id))
 
 
+def test_call_shows_no_redacted_value_of_an_error_under_a_draft(db: Database) -> None:
+    run = make_run(mode="observe")
+    snapshot = shop(audit={"redaction": ["$args.card"]}, status="draft")
+
+    with pytest.raises(ToolError):
+        make_call(
+            run_id=run.id,
+            execute=Tool(ToolError("card 4711-0815 declined")),
+            args={**ARGS, "card": "4711-0815"},
+            snapshot=snapshot,
+        )
+
+    assert list_steps(run.id)[0].error == "card [redacted] declined"
+
+
 DIE_IN_THE_TOOL = """
 import os, sys, django; django.setup()
 from tests.gateway.factories import make_call
@@ -337,7 +354,8 @@ def test_call_that_a_person_settled_otherwise_meanwhile_is_disputed(db: Database
     run = make_run()
 
     def order(args: Mapping[str, Any], key: str | None) -> dict[str, str]:
-        resolve_step(run_id=run.id, number=0, status="failed", note="not there", actor="dana", now=NOW)
+        with durable():
+            resolve_step(run=lock_run(run.id), number=0, status="failed", note="not there", actor="dana", now=NOW)
         return {"id": "o1"}
 
     called = make_call(run_id=run.id, execute=order)

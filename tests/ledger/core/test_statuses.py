@@ -2,6 +2,7 @@ import itertools
 
 import pytest
 
+from ledger.core.errors import IllegalTransition
 from ledger.core.fold import fold_states
 from ledger.core.statuses import RULES, Move, StepState, is_standing, may_move, outcome_of
 
@@ -26,18 +27,49 @@ ALLOWED = {
     (S.UNCERTAIN, Move.RESOLVE_SUCCEEDED): S.SUCCEEDED,
     (S.INTENDED, Move.RESOLVE_FAILED): S.FAILED,
     (S.UNCERTAIN, Move.RESOLVE_FAILED): S.FAILED,
+}
+ALLOWED_IF_DISPUTED = {
     (S.SUCCEEDED, Move.OVERRULE_SUCCEEDED): S.SUCCEEDED,
     (S.FAILED, Move.OVERRULE_SUCCEEDED): S.SUCCEEDED,
     (S.SUCCEEDED, Move.OVERRULE_FAILED): S.FAILED,
     (S.FAILED, Move.OVERRULE_FAILED): S.FAILED,
+    (S.COMPENSATED, Move.OVERRULE_FAILED): S.FAILED,
+    (S.COMPENSATION_FAILED, Move.OVERRULE_FAILED): S.FAILED,
+    (S.COMPENSATED, Move.CONFIRM_COMPENSATION): S.COMPENSATED,
 }
+# While an undo is under way its executor has the next word; a dead one leaves it to the next (D23).
+UNDER_WAY = S.COMPENSATING
+WORDS = frozenset(
+    {
+        Move.OVERRULE_SUCCEEDED,
+        Move.OVERRULE_FAILED,
+        Move.CONFIRM_COMPENSATION,
+        Move.COMPENSATE_BY_HAND,
+        Move.DENY_COMPENSATION,
+    }
+)
 
 
+@pytest.mark.parametrize("is_disputed", [False, True])
 @pytest.mark.parametrize(("state", "move"), list(itertools.product(StepState, Move)))
-def test_table_allows_exactly_the_documented_moves(state: StepState, move: Move) -> None:
-    assert may_move(state, move) is ((state, move) in ALLOWED)
-    if may_move(state, move):
-        assert RULES[move].target is ALLOWED[state, move]
+def test_table_allows_exactly_the_documented_moves(state: StepState, move: Move, is_disputed: bool) -> None:
+    allowed = {**ALLOWED, **ALLOWED_IF_DISPUTED} if is_disputed else ALLOWED
+    assert may_move(state, move, is_disputed=is_disputed) is ((state, move) in allowed)
+    if (state, move) in allowed:
+        assert RULES[move].target is allowed[state, move]
+
+
+@pytest.mark.parametrize("state", [state for state in StepState if outcome_of(state) and state is not UNDER_WAY])
+def test_disputed_step_can_be_settled_either_way(state: StepState) -> None:
+    moves = [move for move in WORDS if may_move(state, move, is_disputed=True)]
+    assert {outcome_of(RULES[move].target) for move in moves} == {S.SUCCEEDED, S.FAILED}
+
+
+@pytest.mark.parametrize("move", Move)
+def test_refused_move_is_told_in_words_for_people(move: Move) -> None:
+    told = str(IllegalTransition("r1", 0, move, S.INTENDED))
+    assert told.startswith("step 0 of run r1 is intended: ")
+    assert f"cannot {move.value.replace('_', ' ')}" not in told
 
 
 def test_no_move_leads_back_to_intended() -> None:

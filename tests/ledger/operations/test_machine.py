@@ -1,5 +1,6 @@
 """A machine of random, also illegal, moves: rows equal the fold of events, and the chain verifies, at every point."""
 
+from contextlib import suppress
 from typing import Any
 
 import pytest
@@ -15,11 +16,12 @@ from hypothesis.stateful import (
 )
 
 from ledger import queries
+from ledger.core.errors import CallKeyTaken
 from ledger.core.fold import fold_states
 from ledger.core.statuses import ReadBack, SettledBy, StepState
 from ledger.core.values import Outcome
 from ledger.operations import compensations as undo
-from ledger.operations.journal import LockedRun
+from ledger.operations.journal import LockedRun, lock_run
 from ledger.operations.runs import take_run
 from ledger.operations.steps import record_outcome, resolve_outcome, sweep_overdue
 from reversi_sdk.errors import Conflict
@@ -40,10 +42,11 @@ class JournalMachine(RuleBasedStateMachine):
         self.run_id = make_run().id
         self.fence = self.count = 0
 
-    @rule()
-    def intend(self) -> None:
-        intend(run_id=self.run_id)
-        self.count += 1
+    @rule(call_key=st.sampled_from([None, "k"]))
+    def intend(self, call_key: str | None) -> None:
+        with suppress(CallKeyTaken):
+            intend(run_id=self.run_id, call_key=call_key)
+            self.count += 1
 
     def attempt(self, operation: Any, **arguments: Any) -> None:
         try:
@@ -64,9 +67,12 @@ class JournalMachine(RuleBasedStateMachine):
     @precondition(lambda self: self.count)
     @rule(number=numbers, state=st.sampled_from([StepState.SUCCEEDED, StepState.FAILED]))
     def resolve(self, number: int, state: StepState) -> None:
-        self.attempt(
-            resolve_outcome, number=number % self.count, state=state, handle=None, unrecoverable=None, note="seen"
-        )
+        def operation(*, run_id: str, **who: Any) -> None:
+            word: dict[str, Any] = {"state": state, "handle": None, "unrecoverable": None, "note": "seen"}
+            with durable():
+                resolve_outcome(run=lock_run(run_id), number=number % self.count, **word, **who)
+
+        self.attempt(operation)
 
     @rule()
     def take_over(self) -> None:
@@ -74,7 +80,7 @@ class JournalMachine(RuleBasedStateMachine):
             self.fence = take_run(run_id=self.run_id, **WHO)
 
     @precondition(lambda self: self.count)
-    @rule(number=numbers, which=st.integers(0, 4), fence_age=st.sampled_from([0, 0, 0, 1]))
+    @rule(number=numbers, which=st.integers(0, 5), fence_age=st.sampled_from([0, 0, 0, 1]))
     def execute(self, number: int, which: int, fence_age: int) -> None:
         def operation(*, run_id: str, **who: Any) -> None:
             with durable():
@@ -94,6 +100,8 @@ class JournalMachine(RuleBasedStateMachine):
             undo.fail_compensation(error="no", is_outcome_unknown=False, **common)
         elif which == 3:
             undo.record_read_back(mismatch="not so", **common)
+        elif which == 4:
+            undo.confirm_compensation(read_back=ReadBack.UNVERIFIED, note="so it is", **common)
         else:
             undo.compensate_by_hand(read_back=ReadBack.NOT_DECLARED, note="done", **common)
 

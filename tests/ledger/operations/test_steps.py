@@ -1,7 +1,10 @@
+import re
+from collections.abc import Callable
 from datetime import timedelta
 
 import pytest
 from django.db import IntegrityError, connection
+from django.db.migrations.executor import MigrationExecutor
 from django.test.utils import CaptureQueriesContext
 
 from ledger import queries
@@ -10,7 +13,9 @@ from ledger.core.handles import Handle, HandleLost
 from ledger.core.statuses import SettledBy, StepState
 from ledger.core.values import Outcome
 from ledger.models import EventData, Step, UndoHandle
+from ledger.operations.journal import lock_run
 from ledger.operations.steps import record_blocked, resolve_outcome, sweep_overdue
+from reversi_site.kit.transactions import durable
 from tests.databases import Database
 from tests.ledger.factories import NOW, intend, make_run, make_step, settle
 
@@ -23,7 +28,8 @@ def kinds(run_id: str) -> list[str]:
 
 def resolve(run_id: str, state: StepState, **fields: object) -> None:
     usual = {"number": 0, "handle": None, "unrecoverable": None, "note": "looked", "actor": "dana", "now": NOW}
-    resolve_outcome(run_id=run_id, state=state, **{**usual, **fields})  # type: ignore[arg-type]
+    with durable():
+        resolve_outcome(run=lock_run(run_id), state=state, **{**usual, **fields})  # type: ignore[arg-type]
 
 
 def test_intent_is_a_step_an_event_and_a_sealed_handle(db: Database) -> None:
@@ -162,11 +168,67 @@ def test_completion_against_a_persons_word_is_disputed_until_resolved_again(db: 
         settle(run_id=run.id, number=0)
     assert refusal.value.is_disputed
     assert queries.get_step(run.id, 0).is_disputed
-    intend(run_id=run.id, call_key="k")
     resolve(run.id, S.SUCCEEDED)
     step = queries.get_step(run.id, 0)
     assert (step.state, step.is_disputed) == (S.SUCCEEDED, False)
-    assert kinds(run.id)[2:] == ["resolved_failed", "disputed", "intended", "resolved_succeeded"]
+    assert kinds(run.id)[2:] == ["resolved_failed", "disputed", "resolved_succeeded"]
+
+
+def disputed_failure(run_id: str, *, number: int = 0) -> None:
+    """A call that a person calls failed and its caller calls succeeded."""
+    resolve(run_id, S.FAILED, number=number)
+    with pytest.raises(OutcomeConflict):
+        settle(run_id=run_id, number=number)
+
+
+@pytest.mark.parametrize(("word", "is_free"), [(None, False), (S.SUCCEEDED, False), (S.FAILED, True)])
+def test_disputed_failure_holds_its_call_key_until_it_is_resolved(
+    db: Database, word: StepState | None, is_free: bool
+) -> None:
+    run = make_run()
+    make_step(run_id=run.id, state=S.INTENDED, call_key="k")
+    disputed_failure(run.id)
+    if word is not None:
+        resolve(run.id, word)
+    assert queries.get_step(run.id, 0).is_standing is not is_free
+    assert queries.find_standing_call("k") == (None if is_free else (run.id, 0))
+    if is_free:
+        assert intend(run_id=run.id, call_key="k").number == 1
+    else:
+        with pytest.raises(CallKeyTaken):
+            intend(run_id=run.id, call_key="k")
+
+
+@pytest.mark.parametrize("word", [S.SUCCEEDED, S.FAILED])
+def test_dispute_leaves_a_call_key_that_another_call_took_to_that(db: Database, word: StepState) -> None:
+    run = make_run()
+    make_step(run_id=run.id, state=S.INTENDED, call_key="k")
+    resolve(run.id, S.FAILED)
+    intend(run_id=run.id, call_key="k")
+    with pytest.raises(OutcomeConflict):
+        settle(run_id=run.id, number=0)
+    assert queries.get_step(run.id, 0).is_disputed
+    assert kinds(run.id)[-1] == "disputed"
+    assert queries.find_standing_call("k") == (run.id, 1)
+    resolve(run.id, word)
+    assert queries.find_standing_call("k") == (run.id, 1)
+    assert queries.check_run_chain(run.id).problems == ()
+
+
+def test_migration_leaves_call_keys_to_the_calls_that_took_them(db: Database) -> None:
+    run = make_run()
+    for key in ("k", "l", "l", "m"):
+        make_step(run_id=run.id, state=S.INTENDED, call_key=key)
+        resolve(run.id, S.FAILED, number=queries.get_run(run.id).next_step - 1)
+    intend(run_id=run.id, call_key="k")
+    migrate_ledger("0002_append_only")
+    Step.objects.filter(number__lt=4).update(is_disputed=True)
+    migrate_ledger("0003_keys_and_events_of_a_step")
+    assert list(Step.objects.order_by("number").values_list("call_key", flat=True)) == [None, "l", None, "m", "k"]
+
+
+def migrate_ledger(name: str) -> None:
+    MigrationExecutor(connection).migrate([("ledger", name)])
 
 
 def test_blocked_call_is_journaled_without_a_step(db: Database) -> None:
@@ -195,3 +257,45 @@ def test_steps_are_read_with_two_queries_whatever_their_number(db: Database) -> 
             queries.list_steps(run.id)
         counts.append(len(captured))
     assert counts == [2, 2]
+
+
+def test_disputed_step_is_no_standing_success(db: Database) -> None:
+    run = make_run()
+    make_step(run_id=run.id)
+    make_step(run_id=run.id, state=S.INTENDED)
+    resolve(run.id, S.SUCCEEDED, number=1)
+    assert queries.list_standing_successes(run.id, ["shop.order"]) == {"shop.order": 1}
+    with pytest.raises(OutcomeConflict):
+        settle(run_id=run.id, number=1, state=S.FAILED)
+    assert queries.list_standing_successes(run.id, ["shop.order"]) == {"shop.order": 0}
+
+
+LOOK_UPS: dict[str, Callable[[str], object]] = {
+    "run_id=? AND step=?": lambda run_id: queries.get_step(run_id, 0),
+    "run_id=? AND number=?": lambda run_id: queries.get_step(run_id, 0),
+    "tool=? AND run_id=?": lambda run_id: queries.list_standing_successes(run_id, ["shop.order"]),
+    "call_key=?": lambda run_id: queries.find_standing_call("k"),
+}
+
+
+@pytest.mark.parametrize("searched", LOOK_UPS)
+def test_one_step_is_found_without_reading_the_rest_of_its_run(db: Database, searched: str) -> None:
+    run = make_run()
+    make_step(run_id=run.id, call_key="k")
+    with CaptureQueriesContext(connection) as captured:
+        LOOK_UPS[searched](run.id)
+    plans = "\n".join(plan_of(query["sql"]) for query in captured.captured_queries)
+    assert searched in plans
+
+
+def plan_of(sql: str) -> str:
+    """Return what an engine means to do, a search by an index in the words of SQLite's planner."""
+    with connection.cursor() as cursor:
+        if connection.vendor == "sqlite":
+            cursor.execute(f"EXPLAIN QUERY PLAN {sql}")
+            return "\n".join(row[-1] for row in cursor.fetchall())
+        # A table of one row is read whole, and that says nothing.
+        cursor.execute("SET enable_seqscan = off")
+        cursor.execute(f"EXPLAIN {sql}")
+        conditions = "\n".join(row[0] for row in cursor.fetchall())
+        return re.sub(r"\(?\(?(\w+)\)?(?:::text)? = (?:'[^']*'::text|\d+)\)", r"\1=?", conditions)

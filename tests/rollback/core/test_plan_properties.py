@@ -74,8 +74,20 @@ def holds(later: PlanStep, earlier: PlanStep, steps: Sequence[PlanStep]) -> bool
     return is_shared or is_built_on(later, earlier, steps)
 
 
-def slow_kinds(steps: Sequence[PlanStep]) -> dict[int, str]:
+def is_overtaken(step: PlanStep, steps: Sequence[PlanStep]) -> bool:
+    restores = step.manifest is not None and is_restoring(step.manifest)
+    undone = [earlier for earlier in steps[: step.number] if earlier.record.state is StepState.COMPENSATED]
+    return restores and any(touches_meet(touch_of(earlier), touch_of(step)) for earlier in undone)
+
+
+def kinds_alone(steps: Sequence[PlanStep]) -> dict[int, str]:
     alone = {step.number: kinds(plan_of(step))[step.number] for step in steps}
+    late = {s.number: "unrecoverable" for s in steps if alone[s.number] == "compensate" and is_overtaken(s, steps)}
+    return alone | late
+
+
+def slow_kinds(steps: Sequence[PlanStep]) -> dict[int, str]:
+    alone = kinds_alone(steps)
     for step in reversed(steps):
         stand = [later for later in steps[step.number + 1 :] if alone[later.number] not in ("compensate", "skip")]
         if alone[step.number] == "compensate" and any(holds(later, step, steps) for later in stand):
@@ -107,7 +119,7 @@ def test_a_selection_takes_along_what_must_go_first_and_nothing_else(
     if not steps:
         return
     chosen = data.draw(st.sets(st.integers(0, len(steps) - 1), min_size=1))
-    alone = {step.number: kinds(plan_of(step))[step.number] for step in steps}
+    alone = kinds_alone(steps)
 
     plan = plan_of(*steps, selection=Selection(steps=tuple(chosen)))
 

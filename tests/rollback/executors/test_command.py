@@ -218,14 +218,14 @@ class Unkeyed(CommandExecutor):
     ("executor", "check", "answer"),
     [
         (CommandExecutor(python("")), "", Undone),
-        (CommandExecutor(python("")), "import sys; sys.exit(1)", UndoFailed),
+        (CommandExecutor(python("")), "import sys; sys.exit(1)", UndoUnknown),
         (Unkeyed(python("")), "import sys; sys.exit(1)", UndoUnknown),
         (CommandExecutor(python("import sys; sys.exit(75)")), "", UndoUnknown),
         (CommandExecutor(python("import sys; sys.exit(1)")), "", UndoFailed),
     ],
     ids=["confirmed", "refuted", "refuted without a key", "unknown", "failed"],
 )
-def test_a_check_confirms_an_undo_or_makes_it_fail(executor: Any, check: str, answer: type) -> None:
+def test_a_check_confirms_an_undo_or_leaves_it_in_doubt(executor: Any, check: str, answer: type) -> None:
     checking = CheckingExecutor(executor, python(check))
 
     assert isinstance(checking.compensate(make_call()), answer)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from datetime import timedelta
 from threading import Thread
 from typing import Any
 
@@ -22,12 +23,13 @@ from rollback.core.errors import JobNotFound, PlanStale, RollbackRunning
 from rollback.core.jobs import JobKind, JobState
 from rollback.core.options import RollbackOptions
 from rollback.models import RollbackJob
-from rollback.operations.execution import execute_job, run_foreground
+from rollback.operations.execution import execute_job, run_foreground, verify_run
 from rollback.operations.jobs import claim_job, start_rollback, start_verification
+from rollback.operations.recovery import MOST_ENQUEUES, recover_abandoned_jobs
 from rollback.operations.resolution import resolve
 from rollback.queries import find_live_job, get_job, get_last_job, get_plan
 from tests.databases import Database
-from tests.rollback.downstream import Downstream
+from tests.rollback.downstream import Downstream, Fault, Killed
 from tests.rollback.journal import (
     OPERATOR,
     RUN,
@@ -36,12 +38,15 @@ from tests.rollback.journal import (
     Ticking,
     kinds,
     lose_call,
+    make_call,
     make_run,
     order,
     roll_back,
     shop,
     state_of,
 )
+
+LATER = START + timedelta(minutes=5)
 
 pytestmark = pytest.mark.usefixtures("db")
 
@@ -309,6 +314,126 @@ def test_new_calls_are_blocked_while_a_rollback_works() -> None:
     assert codes == ["run_rolling_back"]
 
 
+def is_call_blocked(downstream: Downstream) -> bool:
+    """Try a call and say whether nothing but the rollback spoke against it."""
+    try:
+        order(downstream=downstream, snapshot=shop())
+    except CallBlocked as blocked:
+        assert [violation.code for violation in blocked.violations] == ["run_rolling_back"]
+        return True
+    return False
+
+
+@pytest.mark.parametrize("mode", ["enforce", "observe"])
+def test_new_calls_are_blocked_while_a_rollback_waits(mode: str) -> None:
+    downstream = Downstream()
+    make_run(mode=mode)
+    order(downstream=downstream, snapshot=shop())
+    job_id = start()
+
+    assert is_call_blocked(downstream)
+
+    execute(job_id, downstream)
+    assert not is_call_blocked(downstream)
+    assert [kind for kind in kinds() if kind.startswith("rollback")] == [
+        "rollback_queued",
+        "rollback_started",
+        "rollback_finished",
+    ]
+
+
+def test_a_verification_that_waits_blocks_no_calls() -> None:
+    downstream = prepare()
+    start_verification(run_id=RUN, actor=OPERATOR, now=START)
+
+    assert not is_call_blocked(downstream)
+
+
+def test_a_refused_start_blocks_no_calls() -> None:
+    downstream = prepare()
+    with pytest.raises(PlanStale):
+        start(digest="0" * 64)
+
+    assert not is_call_blocked(downstream)
+
+
+def end_superseded(downstream: Downstream, job_id: str) -> None:
+    roll_back(downstream=downstream)
+
+
+def end_superseded_by_a_verification(downstream: Downstream, job_id: str) -> None:
+    verify_run(run_id=RUN, tools=downstream.tools, actor=OPERATOR, clock=Ticking())
+
+
+def end_superseded_by_hand(downstream: Downstream, job_id: str) -> None:
+    resolve(run_id=RUN, number=0, status="compensated", note="by phone", actor=OPERATOR, clock=Ticking())
+
+
+def end_superseded_by_a_process_that_died(downstream: Downstream, job_id: str) -> None:
+    downstream.faults.append(Fault.KILLED_BEFORE)
+    with pytest.raises(Killed):
+        roll_back(downstream=downstream)
+    RollbackJob.objects.filter(state=JobState.RUNNING).update(lease_until_ms=0)
+    recover_abandoned_jobs(now=LATER)
+
+
+def end_abandoned_in_the_queue(downstream: Downstream, job_id: str) -> None:
+    RollbackJob.objects.filter(pk=job_id).update(enqueues=MOST_ENQUEUES)
+    recover_abandoned_jobs(now=LATER)
+
+
+def end_broken_down(downstream: Downstream, job_id: str) -> None:
+    class Broken(Downstream):
+        def compensate(self, call: Any) -> Any:
+            raise ZeroDivisionError("a bug")
+
+    with pytest.raises(ZeroDivisionError):
+        execute(job_id, Broken())
+
+
+def end_superseded_in_a_lapsed_lease(downstream: Downstream, job_id: str) -> None:
+    claim_job(job_id=job_id, worker="w", now=START)
+    RollbackJob.objects.filter(state=JobState.RUNNING).update(lease_until_ms=0)
+    verification = start_verification(run_id=RUN, actor=OPERATOR, now=START)
+    execute(verification.id, downstream)
+
+
+ENDS = (
+    end_superseded,
+    end_superseded_by_a_verification,
+    end_superseded_by_hand,
+    end_superseded_by_a_process_that_died,
+    end_abandoned_in_the_queue,
+    end_broken_down,
+    end_superseded_in_a_lapsed_lease,
+)
+
+
+@pytest.mark.parametrize("end", ENDS, ids=lambda end: end.__name__)
+def test_calls_pass_again_however_a_queued_rollback_ends(end: Callable[[Downstream, str], None]) -> None:
+    downstream = Downstream()
+    make_run(mode="observe")
+    make_call(downstream=downstream, snapshot=shop(), tool="shop.unknown")
+    order(downstream=downstream, snapshot=shop())
+    job_id = start()
+    assert is_call_blocked(downstream)
+
+    end(downstream, job_id)
+
+    assert find_live_job(RUN) is None
+    assert not is_call_blocked(downstream)
+
+
+def test_a_rollback_that_is_queued_again_keeps_calls_off() -> None:
+    downstream = prepare()
+    start()
+    OrmQ.objects.all().delete()
+
+    recover_abandoned_jobs(now=LATER)
+
+    assert is_call_blocked(downstream)
+
+
 def test_a_stale_plan_is_refused_when_it_is_queued() -> None:
     prepare()
 
@@ -320,8 +445,9 @@ def test_a_stale_plan_is_refused_when_it_is_queued() -> None:
 
 def test_a_plan_that_went_stale_in_the_queue_is_not_executed() -> None:
     downstream = prepare()
+    lost = lose_call(snapshot=shop())
     job_id = start(digest=get_plan(run_id=RUN, now=START).digest)
-    order(downstream=downstream, snapshot=shop())
+    resolve(run_id=RUN, number=lost, status="failed", note="it is not there", actor=OPERATOR)
 
     with pytest.raises(PlanStale):
         execute(job_id, downstream)

@@ -9,7 +9,7 @@ import pytest
 
 from gateway.operations.calls import call
 from ledger.core.statuses import StepState
-from ledger.queries import get_step
+from ledger.queries import get_step, list_events
 from manifests_registry.core.snapshot import Snapshot
 from reversi_site.kit.transactions import require_no_transaction
 from rollback.core.ports import Answer, ReadFailed, Tools, UndoAnswer, UndoCall, Undone, UndoUnknown
@@ -144,6 +144,16 @@ def test_newer_work_is_overwritten_when_the_operator_says_so() -> None:
     assert world.requests[0].is_overwrite_allowed
     assert world.requests[0].to_json()["overwrite"] is True
     assert world.values == {"colour": "red"}
+    kinds = [event.kind for event in list_events(RUN)]
+    assert kinds.index("overwriting") < kinds.index("compensating")
+
+
+def test_nothing_is_called_overwritten_where_nothing_newer_stands() -> None:
+    world = prepare("green")
+
+    roll_back(downstream=world, is_overwrite_allowed=True)
+
+    assert "overwriting" not in [event.kind for event in list_events(RUN)]
 
 
 def test_newer_work_holds_what_is_beneath_it_too() -> None:
@@ -192,3 +202,32 @@ def test_an_undo_is_not_taken_for_newer_work_when_it_is_repeated() -> None:
 
     assert get_step(RUN, 0).state is StepState.COMPENSATED
     assert report.is_complete
+
+
+@pytest.mark.parametrize("newer", ["yellow", "green", "red"])
+def test_newer_work_is_told_from_an_undo_that_was_lost(newer: str) -> None:
+    world = prepare("green")
+    world.loses_answers, undo = True, world.compensate
+    world.compensate = lambda call: UndoUnknown("lost before it took effect")  # type: ignore[method-assign]
+    roll_back(downstream=world)
+    world.loses_answers, world.compensate = False, undo  # type: ignore[method-assign]
+    world.values["colour"] = newer
+
+    report = roll_back(downstream=world)
+
+    assert report.is_complete is (newer != "yellow")
+    assert world.values["colour"] == ("yellow" if newer == "yellow" else "red")
+
+
+@pytest.mark.parametrize(
+    "said", ["a\0b", "\ud800", "\x1b[2J", "x" * 100_000], ids=["nul", "surrogate", "escape", "long"]
+)
+def test_what_a_reader_says_can_be_stored_and_shown(said: str) -> None:
+    world = prepare("green")
+    world.read = lambda tool, arguments, timeout_ms: ReadFailed(said)  # type: ignore[method-assign, misc]
+
+    error = roll_back(downstream=world).to_json()["failed"][0]["error"]
+
+    assert "set.get did not answer" in error
+    assert len(error) < 3000
+    assert error.isprintable()

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from datetime import timedelta
+from typing import Any
 
 import pytest
+from django.db import OperationalError, connection
 from django.test import override_settings
 from django_q.models import OrmQ
 
@@ -128,3 +130,22 @@ def test_a_foreground_job_whose_process_died_is_ended_and_its_run_given_back(aba
     assert (job.report or {})["complete"] is False
     assert not get_run(RUN).is_rolling_back
     assert roll_back(downstream=world).is_complete
+
+
+def test_a_broken_run_does_not_keep_the_others_from_recovery(caplog: pytest.LogCaptureFixture) -> None:
+    for run_id in ("run_a", "run_broken", "run_c"):
+        make_run(run_id=run_id)
+        start_rollback(run_id=run_id, actor=OPERATOR, now=START)
+    OrmQ.objects.all().delete()
+
+    def failing(execute: Any, sql: str, params: Any, *rest: Any) -> Any:
+        if "run_broken" in str(params):
+            raise OperationalError("database disk image is malformed")
+        return execute(sql, params, *rest)
+
+    with connection.execute_wrapper(failing):
+        recovered = recover_abandoned_jobs(now=LATER)
+
+    assert (recovered, OrmQ.objects.count()) == (2, 2)
+    assert "could not be recovered: database disk image is malformed" in caplog.text
+    assert recover_abandoned_jobs(now=LATER) == 1

@@ -6,8 +6,10 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
+from django.db import connection
 
-from ledger.core.errors import IllegalTransition, StepNotFound
+from approvals.operations.completion import complete_call
+from ledger.core.errors import IllegalTransition, OutcomeConflict, StepNotFound
 from ledger.core.statuses import ReadBack, StepState
 from ledger.core.values import StepRecord
 from ledger.queries import get_run, list_events
@@ -15,8 +17,9 @@ from rollback.core.errors import NoteRequired, NotUndoneByHand, ReadBackMismatch
 from rollback.operations.jobs import claim_job, start_rollback
 from rollback.operations.resolution import resolve
 from rollback.queries import get_last_job, get_plan, get_report
-from tests.rollback.downstream import Downstream, Fault
+from tests.rollback.downstream import Downstream, Fault, Killed
 from tests.rollback.journal import (
+    AGENT,
     OPERATOR,
     RUN,
     START,
@@ -222,3 +225,91 @@ def test_a_failed_undo_may_be_said_not_to_have_happened() -> None:
 
     assert settle(status="succeeded").state is StepState.SUCCEEDED
     assert roll_back(downstream=downstream).is_complete
+
+
+def disputed(*, fault: Fault | None = None, **fields: Any) -> Downstream:
+    """A step that a person called succeeded and a rollback undid, before its caller said that the call had failed."""
+    downstream = Downstream(state={"o0": "placed"})
+    make_run()
+    lose_call(snapshot=shop(**fields))
+    settle(status="succeeded", result={"id": "o0"})
+    downstream.faults.append(fault)
+    roll_back(downstream=downstream)
+    with pytest.raises(OutcomeConflict):
+        complete_call(run_id=RUN, number=0, status="failed", error="too late", actor=AGENT, now=LATER)
+    return downstream
+
+
+@pytest.mark.parametrize("fault", [None, Fault.REFUSED, Fault.LOST_BEFORE], ids=["undone", "refused", "in doubt"])
+@pytest.mark.parametrize("status", ["compensated", "failed"])
+def test_a_disputed_undo_is_settled_either_way(fault: Fault | None, status: str) -> None:
+    downstream = disputed(fault=fault)
+    assert not get_report(run_id=RUN, now=LATER).is_complete
+
+    step = settle(status=status)
+
+    assert (step.state, step.is_disputed) == (status, False)
+    assert roll_back(downstream=downstream).is_complete
+    assert len(downstream.requests) == 1
+
+
+def test_a_disputed_undo_that_is_confirmed_is_not_by_hand() -> None:
+    downstream = disputed(is_read_back=True)
+
+    settle(tools=downstream.tools)
+
+    report = get_report(run_id=RUN, now=LATER)
+    assert (report.is_complete, report.to_json()["by_hand"]) == (True, [])
+    assert report.to_json()["residue"] == [{"step": 0, "residue": ["the order number stays taken"]}]
+
+
+def test_a_disputed_undo_is_read_back_before_it_is_confirmed() -> None:
+    downstream = disputed(is_read_back=True)
+    downstream.state["o0"] = "placed"
+
+    with pytest.raises(ReadBackMismatch):
+        settle(tools=downstream.tools)
+
+    assert get_report(run_id=RUN, now=LATER).to_json()["unresolved"] == [0]
+
+
+def test_a_disputed_call_is_settled_before_its_undo() -> None:
+    make_run()
+    lose_call(snapshot=shop())
+    settle(status="succeeded", result={"id": "o0"})
+    with pytest.raises(OutcomeConflict):
+        complete_call(run_id=RUN, number=0, status="failed", error="too late", actor=AGENT, now=LATER)
+
+    with pytest.raises(NotUndoneByHand, match="resolve it succeeded or failed first"):
+        settle()
+
+
+def test_a_word_about_an_undo_settles_its_sends_whatever_the_clocks_say() -> None:
+    downstream = Downstream()
+    make_run()
+    order(downstream=downstream, snapshot=shop())
+    downstream.faults.append(Fault.LOST_BEFORE)
+    roll_back(downstream=downstream)
+
+    settle(status="succeeded", clock=Ticking(START - timedelta(days=1)))
+
+    assert roll_back(downstream=downstream).is_complete
+    assert downstream.undone == {"o0": 1}
+
+
+def test_a_word_and_what_it_settles_are_written_together() -> None:
+    def dying(execute: Any, sql: str, *rest: Any) -> Any:
+        if sql.startswith('UPDATE "rollback_attempt"'):
+            raise Killed
+        return execute(sql, *rest)
+
+    downstream = Downstream()
+    make_run()
+    order(downstream=downstream, snapshot=shop())
+    downstream.faults.append(Fault.LOST_BEFORE)
+    roll_back(downstream=downstream)
+
+    with connection.execute_wrapper(dying), pytest.raises(Killed):
+        settle(status="succeeded")
+
+    assert state_of() is StepState.COMPENSATION_FAILED

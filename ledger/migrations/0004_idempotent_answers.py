@@ -5,7 +5,7 @@ from django.db import migrations, models
 
 class Migration(migrations.Migration):
     dependencies = [
-        ("ledger", "0002_append_only"),
+        ("ledger", "0003_keys_and_events_of_a_step"),
     ]
 
     operations = [
