@@ -78,7 +78,7 @@ def _line(entry: Entry) -> ReportLine:
     how = ""
     if entry.bucket is Bucket.COMPENSATED:
         by = "by hand, " if entry.is_by_hand else "by its fallback, " if entry.is_fallback else ""
-        how = f"{by}{READ_BACK_WORDS[entry.read_back]}"
+        how = f"{by}{READ_BACK_WORDS[entry.read_back or ReadBack.NOT_DECLARED]}"
     elif entry.bucket is Bucket.DEFERRED:
         how = f"later steps stand on it: {step_numbers(entry.blocked_by)}"
     return ReportLine(entry, BUCKET_WORDS[entry.bucket], how or entry.reason or "")
