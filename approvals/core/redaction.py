@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from itertools import pairwise
-from typing import Any
 
 from reversi_sdk.model import Manifest
-from reversi_sdk.references import Found, Reference, Root, Spelling, look_up, parse_reference, spelling_of
+from reversi_sdk.redaction import REDACTED, hide
+from reversi_sdk.references import Reference, Spelling, parse_reference, spelling_of
 
-REDACTED = "[redacted]"
-# Shorter values stand in a text by chance, and replacing them would only garble it.
-SHORTEST = 4
+__all__ = ["REDACTED", "hide", "is_credential", "is_redacted", "redaction_paths"]
+
 _WORDS = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])|[0-9]+")
 _CREDENTIALS = frozenset(
     {
@@ -55,23 +54,3 @@ def is_credential(name: str) -> bool:
     words = [word.lower() for word in _WORDS.findall(name)]
     is_key = any(first in _KEYS and second == "key" for first, second in pairwise(words))
     return is_key or not _CREDENTIALS.isdisjoint(words)
-
-
-def hide(text: str, args: Mapping[str, Any], paths: Iterable[Reference]) -> str:
-    """Return the text without the values that stand at redacted paths of the arguments."""
-    roots = {Root.ARGS: args}
-    found = (look_up(path, roots) for path in paths)
-    values = {value for item in found if isinstance(item, Found) for value in _texts(item.value)}
-    for value in sorted(values, key=len, reverse=True):
-        text = text.replace(value, REDACTED)
-    return text
-
-
-def _texts(value: Any) -> Iterator[str]:
-    if isinstance(value, Mapping):
-        value = list(value.values())
-    if isinstance(value, list):
-        for item in value:
-            yield from _texts(item)
-    elif value is not None and not isinstance(value, bool) and len(str(value)) >= SHORTEST:
-        yield str(value)
