@@ -74,10 +74,18 @@ class Gathered:
     def is_complete(self) -> bool:
         """Whether a thread can work on it without waiting, or has to refuse it as it is."""
         if self._body is None:
-            return len(self.data) > _HEAD_LIMIT or not _BEGINNING.match(self.data)
+            return len(self.data) > _HEAD_LIMIT
         if self._length is None:
             return len(self.data) - self._body > BODY_LIMIT + _HEAD_LIMIT or self._has_last_chunk()
         return self._length > BODY_LIMIT or len(self.data) >= self._body + self._length
+
+    @property
+    def is_hopeless(self) -> bool:
+        """Whether it is no request, and whoever tried to read it might wait for its end."""
+        if self._body is None:
+            return not _BEGINNING.match(self.data)
+        rest = self.data[self._at :]
+        return self._length is None and len(rest) > _PIECE and b"\r\n" not in rest[:_PIECE]
 
     def _has_last_chunk(self) -> bool:
         while found := _SIZE.match(self.data, self._at):
@@ -89,7 +97,7 @@ class Gathered:
                 return False
             self._at = following
         # What cannot be the beginning of a chunk is refused by whoever reads it.
-        return b"\r\n" in self.data[self._at : self._at + _PIECE] or len(self.data) - self._at > _PIECE
+        return b"\r\n" in self.data[self._at : self._at + _PIECE]
 
 
 @dataclass(slots=True)
@@ -146,6 +154,8 @@ class PatientWorker(ThreadWorker):  # type: ignore[misc]  # gunicorn has no type
             if not piece:
                 return False
             request.take(piece)
+            if request.is_hopeless:
+                raise ConnectionAbortedError("this is no request")
             if request.is_asked_to_wait:
                 request.is_asked_to_wait = False
                 gathering.conn.sock.send(_CONTINUE)

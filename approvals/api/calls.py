@@ -59,7 +59,7 @@ class CallsView(OperationView):
             principal=self.caller.username,
             now=SystemClock().now(),
             observed_by=OBSERVED_BY_CALLER,
-            upstream_of=import_string(settings.REVERSI_UPSTREAM_OF),
+            upstream_of=import_string(settings.UPSTREAM_OF),
             before=observed(given.pop("before", None)),
             **given,
         )

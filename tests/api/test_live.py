@@ -5,6 +5,7 @@ from __future__ import annotations
 import socket
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -163,6 +164,21 @@ def test_connection_is_kept_for_the_next_request(world: World, server: Server) -
         answers = [session.get(f"{server.url}/v1/runs", headers=bearer(world), timeout=10) for _ in range(5)]
 
     assert {answer.status_code for answer in answers} == {200}
+
+
+def test_of_many_that_repeat_a_request_at_once_one_is_worked_on(world: World, server: Server) -> None:
+    headers = {**bearer(world), "Idempotency-Key": "k1", "Content-Type": "application/json"}
+
+    def post(_: int) -> requests.Response:
+        return requests.post(f"{server.url}/v1/runs", data=BODY, headers=headers, timeout=60)
+
+    with ThreadPoolExecutor(16) as pool:
+        answers = list(pool.map(post, range(32)))
+
+    runs = requests.get(f"{server.url}/v1/runs", headers=bearer(world), timeout=10).json()["results"]
+    assert {answer.status_code for answer in answers} <= {201, 409}
+    assert {answer.json()["id"] for answer in answers if answer.status_code == 201} == {run["id"] for run in runs}
+    assert len(runs) == 1
 
 
 def test_server_says_nothing_about_keys(world: World, server: Server) -> None:

@@ -49,15 +49,25 @@ def test_request_is_complete_with_what_follows_it(whole: bytes) -> None:
     "hopeless",
     [
         b"a" * 200_000,
-        b"\x16\x03\x01",
-        b"\x00",
         f"POST / HTTP/1.1\r\nContent-Length: {BODY_LIMIT + 1}\r\n\r\n".encode(),
         CHUNKED + b"zz\r\n",
-        CHUNKED + b"a" * 100_000,
     ],
 )
 def test_request_that_will_be_refused_is_not_waited_for(hopeless: bytes) -> None:
     assert gathered(hopeless).is_complete
+
+
+@pytest.mark.parametrize("garbage", [b"\x16\x03\x01", b"\x00", b" GET", CHUNKED + b"a" * 100_000])
+def test_what_is_no_request_is_not_handed_to_anybody(garbage: bytes) -> None:
+    request = gathered(garbage)
+
+    assert request.is_hopeless
+    assert not request.is_complete
+
+
+@pytest.mark.parametrize("whole", WHOLE.values(), ids=WHOLE)
+def test_requests_are_never_hopeless(whole: bytes) -> None:
+    assert not any(gathered(whole[:end]).is_hopeless for end in range(len(whole) + 1))
 
 
 def test_endless_chunks_are_not_gathered_endlessly() -> None:
