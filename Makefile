@@ -46,7 +46,7 @@ lint: $(DEVELOPMENT) ## check style, types, import contracts, migrations and the
 	$(BIN)/lint-imports --no-logo
 	$(SETTINGS) $(BIN)/python manage.py makemigrations --check --dry-run
 	$(BIN)/python -m reversi_sdk.schema --check
-	$(SETTLED) $(BIN)/python -m reversi_site.openapi --check
+	$(SETTINGS) $(BIN)/python -m reversi_site.openapi --check
 
 format: $(DEVELOPMENT) ## put the code into shape
 	$(BIN)/ruff check --fix-only .
