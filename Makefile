@@ -39,13 +39,14 @@ run: $(RUNTIME) ## run console, API and worker on this machine, until Ctrl-C
 test: $(DEVELOPMENT) ## run the tests, on SQLite and on PostgreSQL where its server is installed
 	$(BIN)/python -m pytest -n $(JOBS)
 
-lint: $(DEVELOPMENT) ## check style, types, import contracts, migrations and the published schema
+lint: $(DEVELOPMENT) ## check style, types, import contracts, migrations and the published schemas
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(SETTINGS) $(BIN)/mypy
 	$(BIN)/lint-imports --no-logo
 	$(SETTINGS) $(BIN)/python manage.py makemigrations --check --dry-run
 	$(BIN)/python -m reversi_sdk.schema --check
+	$(SETTINGS) $(BIN)/python -m reversi_site.openapi --check
 
 format: $(DEVELOPMENT) ## put the code into shape
 	$(BIN)/ruff check --fix-only .

@@ -11,7 +11,7 @@ import ipaddress
 import socket
 from typing import Any
 
-from gunicorn.app.base import BaseApplication
+from gunicorn.app.base import BaseApplication  # type: ignore[import-untyped]  # it has none
 
 from reversi_sdk.errors import InvalidInput, Unavailable
 from reversi_site.process_group import dying_with_parent

@@ -86,14 +86,14 @@ SWEEP_GRACE_MS = 60_000
 
 # The composition root passes its wiring to the apps below by name: which tools a worker can reach.
 REVERSI_TOOLS = os.environ.get("REVERSI_TOOLS") or "reversi_site.wiring.configured_tools"
-REVERSI_UPSTREAM_OF = "reversi_site.wiring.configured_upstream_of"
+UPSTREAM_OF = "reversi_site.wiring.configured_upstream_of"
 
 # The API. Its bases know no app: who calls, what a caller may and who keeps answers is named here.
-REVERSI_AUTHENTICATE = "approvals.operations.keys.authenticate"
-REVERSI_AUTHORIZE = "approvals.api.access.authorize"
-REVERSI_ANSWERS = "ledger.operations.idempotency"
+API_AUTHENTICATE = "approvals.operations.keys.authenticate"
+API_AUTHORIZE = "approvals.api.access.authorize"
+API_ANSWERS = "ledger.operations.idempotency"
 # How many requests of one process may wait for an approval at once; further ones are answered as it stands.
-REVERSI_APPROVAL_WAITERS = 8
+API_APPROVAL_WAITERS = 8
 INSTALLED_APPS += ["rest_framework", "drf_spectacular", "drf_spectacular_sidecar"]
 REST_FRAMEWORK = {
     "DEFAULT_AUTHENTICATION_CLASSES": ["reversi_site.kit.api.authentication.BearerAuthentication"],
@@ -111,7 +111,10 @@ SPECTACULAR_SETTINGS = {
     "SCHEMA_PATH_PREFIX": "/v1",
     "SERVE_INCLUDE_SCHEMA": False,
     "PREPROCESSING_HOOKS": [],
-    "POSTPROCESSING_HOOKS": ["reversi_site.kit.api.schema.add_problems"],
+    "POSTPROCESSING_HOOKS": [
+        "reversi_site.kit.api.schema.add_problems",
+        "reversi_site.kit.api.schema.open_any_values",
+    ],
     "APPEND_COMPONENTS": {"securitySchemes": {"key": {"type": "http", "scheme": "bearer"}}},
     "SECURITY": [{"key": []}],
     "SWAGGER_UI_DIST": "SIDECAR",

@@ -84,7 +84,7 @@ def upstream_of(tool: str, connectors: Connectors) -> str:
 
 
 def configured_upstream_of(tool: str) -> str:
-    """Return the upstream of a tool in this deployment; `settings.REVERSI_UPSTREAM_OF` names this function."""
+    """Return the upstream of a tool in this deployment; `settings.UPSTREAM_OF` names this function."""
     return upstream_of(tool, _connectors_of(settings.CONFIGURATION))
 
 

@@ -1,4 +1,4 @@
-"""Whether a caller may use a route: what `settings.REVERSI_AUTHORIZE` names."""
+"""Whether a caller may use a route: what `settings.API_AUTHORIZE` names."""
 
 from __future__ import annotations
 

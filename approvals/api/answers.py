@@ -80,7 +80,7 @@ class Violation(Answer):
 
 
 class AllowedCall(Answer):
-    """A call that may be made now."""
+    """A call that may be made now; values at `redacted` places must not stand in the error that is reported."""
 
     decision = serializers.ChoiceField(["allowed"])
     step = serializers.IntegerField()
@@ -90,6 +90,7 @@ class AllowedCall(Answer):
     timeout_ms = serializers.IntegerField()
     notes = serializers.ListField(child=_Char())
     violations = Violation(many=True)
+    redacted = serializers.ListField(child=_Char())
 
 
 class Vote(Answer):

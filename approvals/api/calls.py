@@ -13,6 +13,7 @@ from approvals.api import answers
 from approvals.api.inputs import Observation, observed
 from approvals.core.errors import BadCall
 from approvals.core.people import Act
+from approvals.core.redaction import redaction_paths
 from approvals.operations.calls import Begun, begin_call
 from approvals.operations.intents import OBSERVED_BY_CALLER
 from reversi_site.kit.api.fields import Flag, Integer, JsonObject, Many, Text
@@ -58,7 +59,7 @@ class CallsView(OperationView):
             principal=self.caller.username,
             now=SystemClock().now(),
             observed_by=OBSERVED_BY_CALLER,
-            upstream_of=import_string(settings.REVERSI_UPSTREAM_OF),
+            upstream_of=import_string(settings.UPSTREAM_OF),
             before=observed(given.pop("before", None)),
             **given,
         )
@@ -66,7 +67,8 @@ class CallsView(OperationView):
 
 
 def allowed_document(begun: Begun) -> dict[str, Any]:
-    """Return what the caller needs to make the call."""
+    """Return what the caller needs to make the call, and what it must not repeat when it reports how the call ended."""
+    paths = redaction_paths(begun.manifest, settings.CONFIGURATION.redaction)
     return {
         "decision": "allowed",
         "step": begun.step.number,
@@ -76,4 +78,5 @@ def allowed_document(begun: Begun) -> dict[str, Any]:
         "timeout_ms": begun.timeout_ms,
         "notes": list(begun.notes),
         "violations": [violation.to_json() for violation in begun.violations],
+        "redacted": [reference.text for reference in paths],
     }

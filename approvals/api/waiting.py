@@ -33,7 +33,7 @@ class Waiters:
 
     def _enter(self) -> bool:
         with self._lock:
-            if self._count >= settings.REVERSI_APPROVAL_WAITERS:
+            if self._count >= settings.API_APPROVAL_WAITERS:
                 return False
             self._count += 1
             return True

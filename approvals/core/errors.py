@@ -167,6 +167,16 @@ class ApprovalRequired(Conflict):
         self.approval = approval
 
 
+class ApprovalSpent(Conflict):
+    """The approval cannot be used any more."""
+
+    code = "approval_spent"
+
+    def __init__(self, approval_id: str) -> None:
+        super().__init__(f"{approval_id} was used, or its time is over")
+        self.approval_id = approval_id
+
+
 class ApprovalNotFound(NotFound):
     """No such request for approval."""
 

@@ -115,8 +115,9 @@ def expire_approvals(*, now: datetime) -> int:
     ended = 0
     for approval_id, state, why in list(_over(now)):
         with durable():
-            row = ApprovalRequest.objects.select_for_update().filter(pk=approval_id, state__in=LIVE).first()
-            ended += row is not None and end_request(row, state, why=why, actor=DEADLINES, now=now)
+            for row in ApprovalRequest.objects.select_for_update().filter(pk=approval_id, state__in=LIVE):
+                end_request(row, state, why=why, actor=DEADLINES, now=now)
+                ended += 1
     return ended
 
 

@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import Any, NoReturn
+from typing import Any, NoReturn, assert_never
 
 from django.conf import settings
 from django.db import IntegrityError
@@ -28,7 +28,7 @@ from approvals.core.violations import Code, Violation
 from approvals.operations.admission import Candidate, judge
 from approvals.operations.completion import complete_call
 from approvals.operations.intents import build_intent
-from approvals.operations.requests import ApprovalSpent, Denied, Granted, Waiting, ask, use_up
+from approvals.operations.requests import Denied, Granted, Waiting, ask, use_up
 from approvals.queries import get_approval
 from ledger.core.errors import CallKeyTaken, ForeignRun, RunClosed
 from ledger.core.statuses import Mode, RunState
@@ -163,6 +163,8 @@ def _require_approval(candidate: Candidate, now: datetime) -> None:
             _refuse(candidate, run, (answer.violation,), now)
         case Granted():
             return
+        case _:
+            assert_never(answer)
 
 
 def _accepted(run: RunRecord, request: Request) -> RunRecord:
@@ -177,7 +179,7 @@ def _accepted(run: RunRecord, request: Request) -> RunRecord:
 def _announce(candidate: Candidate, captured: Captured, now: datetime) -> Begun:
     for _ in range(TURNS - 1):
         # Another process announced the same call since we looked; the next look sees its step.
-        with suppress(CallKeyTaken, IntegrityError, ApprovalSpent):
+        with suppress(CallKeyTaken, IntegrityError):
             return _commit_or_refuse(candidate, captured, now)
     return _commit_or_refuse(candidate, captured, now)
 

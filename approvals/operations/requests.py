@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import TypeAlias
 
+from approvals.core.errors import ApprovalSpent
 from approvals.core.requests import LIVE, RequestKind, RequestState, deadline_of, state_at
 from approvals.core.shown_arguments import shown_arguments
 from approvals.core.summary import summarise
@@ -30,10 +31,6 @@ from reversi_site.kit.transactions import require_transaction
 
 GATE = "reversi:gate"
 REASON = 2000
-
-
-class ApprovalSpent(Exception):
-    """The approval ended between the look and the use; the next look sees why."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +69,8 @@ def ask(*, run: LockedRun, candidate: Candidate, now: datetime) -> Answer:
     if entry is None:
         raise ValueError(f"nobody is asked about {candidate.request.tool}: it has no manifest")
     digest = run.keyed_digest(candidate.request.body)
-    same = ApprovalRequest.objects.filter(
+    # Locked: a vote that is being counted is waited for, and what is found here still holds when it is used.
+    same = ApprovalRequest.objects.select_for_update().filter(
         run=run.row, kind=RequestKind.CALL, tool=candidate.request.tool, args_digest=digest
     )
     for outdated in same.filter(state__in=LIVE).exclude(manifest_checksum=entry.checksum):
@@ -94,10 +92,8 @@ def _answer(row: ApprovalRequest | None, now: datetime) -> Answer | None:
             return Granted(row.id)
         case RequestState.DENIED:
             return Denied(row.denied_reason)
-        case RequestState.EXPIRED if row.state in LIVE:
-            end_request(row, RequestState.EXPIRED, why="its time was over", actor=GATE, now=now)
-            return None
         case _:
+            end_request(row, RequestState.EXPIRED, why="its time was over", actor=GATE, now=now)
             return None
 
 
@@ -139,21 +135,19 @@ def use_up(*, run: LockedRun, granted: Granted, number: int, now: datetime) -> N
     require_transaction()
     usable = ApprovalRequest.objects.filter(pk=granted.approval_id, state=RequestState.APPROVED, use_until__gte=now)
     if usable.update(state=RequestState.USED, used_at=now, used_by_step=number) != 1:
-        raise ApprovalSpent
+        raise ApprovalSpent(granted.approval_id)
     _purge(granted.approval_id)
     data = {"approval": granted.approval_id}
     record_note(run=run, number=number, kind="approval_used", data=data, actor=run_record(run.row).agent, now=now)
 
 
-def end_request(row: ApprovalRequest, state: RequestState, *, why: str, actor: str, now: datetime) -> bool:
-    """End a live request that nobody can use any more; false when something else ended it first."""
+def end_request(row: ApprovalRequest, state: RequestState, *, why: str, actor: str, now: datetime) -> None:
+    """End a live request that nobody can use any more; its row is locked by the caller's block."""
     require_transaction()
-    if ApprovalRequest.objects.filter(pk=row.pk, state=row.state).update(state=state) != 1:
-        return False
+    ApprovalRequest.objects.filter(pk=row.pk, state__in=LIVE).update(state=state)
     _purge(row.pk)
     data = {"approval": row.pk, "run": row.run_id, "was": row.state, "state": state.value, "why": why}
     record_act(kind="approval_ended", actor=actor, data=data, now=now)
-    return True
 
 
 def _purge(approval_id: str) -> None:

@@ -24,7 +24,7 @@ from reversi_sdk.client.errors import (
     where_it_stands,
 )
 from reversi_sdk.client.functions import Executing, Reader
-from reversi_sdk.client.outgoing import ABSENT, error_text, read_error, sendable
+from reversi_sdk.client.outgoing import ABSENT, error_text, read_error, sendable, without_redacted
 from reversi_sdk.client.wire import Document, refusal
 from reversi_sdk.errors import ReversiError
 from reversi_sdk.lost_answers import is_answer_lost
@@ -163,7 +163,8 @@ def _report_error(delivery: Delivery, call: Call, begun: Document, error: BaseEx
     """Tell the server what the exception means, and note on it where the step stands."""
     state = "uncertain" if is_answer_lost(error) else "failed"
     place = f"step {begun['step']} of run {call.run_id}"
-    outcome = {"status": state, "error": error_text(error)}
+    told = without_redacted(error_text(error), call.args, begun.get("redacted") or ())
+    outcome = {"status": state, "error": told}
     request = routes.complete_call(call.run_id, int(begun["step"]), outcome)
     try:
         yield from delivery.documented(request, is_important=True)

@@ -6,9 +6,12 @@ would need and that was left out is missing there, and the plan says so.
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from reversi_sdk.plain_values import as_json, is_storable
+from reversi_sdk.redaction import hide
+from reversi_sdk.references import Spelling, parse_reference, spelling_of
 
 ABSENT = object()
 LONGEST_ERROR = 2000
@@ -30,6 +33,12 @@ def _carried(plain: Any) -> Any:
             return [None if item is ABSENT else item for item in items]
         case _:
             return ABSENT
+
+
+def without_redacted(text: str, args: Mapping[str, Any], places: Iterable[str]) -> str:
+    """Return the text without the values that stand at the places that the server named."""
+    paths = [parse_reference(place, spelling=spelling_of(place, default=Spelling.CONTRACT)) for place in places]
+    return hide(text, args, paths)
 
 
 def error_text(error: BaseException) -> str:

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
-from django.contrib.admin import AdminSite
+from django.contrib.admin import AdminSite, ModelAdmin
 from django.contrib.admin.forms import AdminAuthenticationForm
 from django.contrib.auth.models import AbstractBaseUser
-from django.core.exceptions import ValidationError
+from django.core.exceptions import ImproperlyConfigured, ValidationError
+from django.db.models import Model
 from django.http import HttpRequest, HttpResponse
-from django.urls import URLPattern, URLResolver, path
+from django.urls import URLPattern, URLResolver, include, path, re_path
 
 from approvals.core.people import Act, may
 from approvals.queries import get_caller
+from reversi_site.kit.admin import ReadOnlyAdmin
 from reversi_site.kit.clock import SystemClock
 
 
@@ -42,6 +45,17 @@ class ConsoleSite(AdminSite):
     password_change_template = "console/password.html"
     password_change_done_template = "console/password_done.html"
 
+    def register(
+        self,
+        model_or_iterable: type[Model] | Iterable[type[Model]],
+        admin_class: type[ModelAdmin[Any]] | None = None,
+        **options: Any,
+    ) -> None:
+        """Take read-only records, and refuse every admin that could change a row."""
+        if admin_class is None or not issubclass(admin_class, ReadOnlyAdmin):
+            raise ImproperlyConfigured(f"the console shows read-only records only, not {admin_class}")
+        super().register(model_or_iterable, admin_class, **options)
+
     def has_permission(self, request: HttpRequest) -> bool:
         from reversi_site.console.visit import caller_of
 
@@ -66,10 +80,24 @@ class ConsoleSite(AdminSite):
         return {**context, **frame_of(request, caller, SystemClock().now())}
 
     def get_urls(self) -> list[URLPattern | URLResolver]:
+        """Return our pages, and of the admin's those for signing in and out and the read-only records."""
         from reversi_site.console.routes import ROUTES
 
         pages = [path(route, self.admin_view(view), name=name) for route, name, view in ROUTES]
-        return [*pages, *super().get_urls()]
+        return [
+            path("", self.admin_view(self.index), name="index"),
+            path("login/", self.login, name="login"),
+            path("logout/", self.admin_view(self.logout), name="logout"),
+            path("password/", self.admin_view(self.password_change, cacheable=True), name="password_change"),
+            path("password/done/", self.admin_view(self.password_change_done), name="password_change_done"),
+            *pages,
+            *(self._records(model, found) for model, found in self._registry.items()),
+            re_path(r"(?P<url>.*)$", self.admin_view(self.catch_all_view)),
+        ]
+
+    def _records(self, model: type[Model], found: ModelAdmin[Any]) -> URLResolver:
+        place = f"records/{model._meta.app_label}/{model._meta.model_name}/"
+        return path(place, include(found.get_urls()))
 
     # Ours is rendered when it is returned, which is all that a server needs.
     def index(  # type: ignore[override]

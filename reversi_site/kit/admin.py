@@ -12,6 +12,7 @@ from django.contrib import admin
 from django.db.models import Model
 from django.forms import Media
 from django.http import HttpRequest
+from django.urls import URLPattern, path
 
 if TYPE_CHECKING:
     _Base = admin.ModelAdmin[Model]
@@ -31,6 +32,15 @@ class ReadOnlyAdmin(_Base):
     def media(self) -> Media:
         """Nothing: a page that changes nothing needs no script."""
         return Media()
+
+    def get_urls(self) -> list[URLPattern]:
+        """Return the addresses of the list and of its rows: what changes nothing has no others."""
+        info = f"{self.opts.app_label}_{self.opts.model_name}"
+        site = self.admin_site
+        return [
+            path("", site.admin_view(self.changelist_view), name=f"{info}_changelist"),
+            path("<path:object_id>/change/", site.admin_view(self.change_view), name=f"{info}_change"),
+        ]
 
     def has_view_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
         may_read: Callable[[HttpRequest], bool] = getattr(self.admin_site, "may_read_records", lambda _: False)

@@ -42,8 +42,8 @@ from rollback.core.plan import needs_approval
 from rollback.core.ports import Answer, ReadFailed, UndoCall
 from rollback.core.read_back import Expectation, first_mismatch
 from rollback.core.sending import undo_call
-from rollback.core.steps import AttemptOutcome, PlanStep, Role
-from rollback.core.undo import Chosen
+from rollback.core.steps import AttemptOutcome, PlanStep
+from rollback.core.undo import Chosen, undo_that_was_used
 from rollback.models import NAME, Attempt, RollbackJob
 from rollback.operations.jobs import ERROR, LEASE_MARGIN_MS, Claim, claim_remote, finish_locked, hold
 from rollback.operations.reading import expected_of
@@ -159,12 +159,8 @@ def _begin(claim: Claim, step: PlanStep, chosen: Chosen, worker: str, now: datet
 
 
 def _read_of(step: PlanStep, undo: Undo) -> RemoteRead | None:
-    expectation = _expectation(step, undo)
+    expectation = None if undo.verification is None else expected_of(step, undo.verification)
     return RemoteRead(expectation.tool, expectation.arguments) if isinstance(expectation, Expectation) else None
-
-
-def _expectation(step: PlanStep, undo: Undo) -> Expectation | str | None:
-    return None if undo.verification is None else expected_of(step, undo.verification)
 
 
 ReadAnswer: TypeAlias = Answer | ReadFailed
@@ -248,11 +244,15 @@ class _Completion:
 
     def _check(self, run: LockedRun, step: PlanStep) -> None:
         """Settle an undo that was answered: it counts as done only when its declared read-back agrees."""
-        expectation = _expectation(step, _undo_of(step, Role(self.attempt.role)))
-        if expectation is None:
-            self._complete(run, ReadBack.NOT_DECLARED)
-        elif isinstance(expectation, str):
-            self._fail_check(run, _tool_of(step, self.attempt), expectation)
+        undo = undo_that_was_used(step)
+        verification = None if undo is None else undo.verification
+        if verification is None:
+            # A step whose document was lost meanwhile cannot tell what to look at.
+            self._complete(run, ReadBack.UNVERIFIED if undo is None else ReadBack.NOT_DECLARED)
+            return
+        expectation = expected_of(step, verification)
+        if isinstance(expectation, str):
+            self._fail_check(run, verification.tool, expectation)
         elif self.read_back is None:
             self._complete(run, ReadBack.UNVERIFIED)
         else:
@@ -293,17 +293,3 @@ class _Completion:
             now=self.now,
             extra=extra,
         )
-
-
-def _undo_of(step: PlanStep, role: Role) -> Undo:
-    """Return the declared undo that was handed out; its document was whole then, and documents never change."""
-    primary = step.manifest.undo if step.manifest is not None else None
-    if primary is None:
-        raise LeaseLost(step.record.run_id, step.number)
-    undo = {Role.PRIMARY: primary, Role.WHEN_ABSENT: primary.when_absent, Role.FALLBACK: primary.fallback}[role]
-    return primary if undo is None else undo
-
-
-def _tool_of(step: PlanStep, attempt: Attempt) -> str:
-    verification = _undo_of(step, Role(attempt.role)).verification
-    return attempt.tool if verification is None else verification.tool

@@ -1,4 +1,7 @@
-"""What tests of the API share. Models are imported by the fixtures: a conftest may be loaded before Django is set up."""
+"""What tests of the API share.
+
+Models are imported by the fixtures: a conftest may be loaded before Django is set up.
+"""
 
 from __future__ import annotations
 

@@ -129,7 +129,7 @@ def test_patience_that_is_no_time_is_refused(world: World, wait: str) -> None:
     assert world.agent.get(f"approvals/{approval['id']}", wait=wait).status == 400
 
 
-@override_settings(REVERSI_APPROVAL_WAITERS=2)
+@override_settings(API_APPROVAL_WAITERS=2)
 def test_no_more_than_so_many_wait() -> None:
     waiters = Waiters()
     with waiters.one_more() as first, waiters.one_more() as second:

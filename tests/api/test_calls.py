@@ -27,6 +27,7 @@ def test_call_is_allowed_with_what_its_caller_needs(any_world: World) -> None:
         "timeout_ms": 900_000,
         "notes": [],
         "violations": [],
+        "redacted": ["$args.pin"],
     }
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
 
 from ledger.core.documents import run_document
 from ledger.queries import get_run
@@ -184,3 +186,42 @@ def test_unknown_steps_are_not_found(world: World, number: int) -> None:
     answer = world.agent.get(f"runs/{run_id}/steps/{number}")
 
     assert (answer.status, answer.data["code"]) == (404, "step_not_found")
+
+
+LISTS = ("runs", "runs/run_v/steps", "runs/run_v/events", "approvals", "halts", "runs?tool=shop.*&attention=true")
+
+
+def queries_of(api: Api, path: str) -> int:
+    # The first use of a key in a minute is written down.
+    api.get("runs")
+    with CaptureQueriesContext(connection) as queries:
+        assert api.get(f"/v1/{path}").status == 200
+    return len(queries)
+
+
+def test_lists_take_the_same_number_of_queries_however_long(any_world: World) -> None:
+    def grow(first: int, last: int) -> None:
+        for number in range(first, last):
+            run_id = open_run(any_world.agent, id="run_v" if number == 0 else f"run_{number}")
+            for tool in ("shop.order", "shop.order", "shop.pay"):
+                begin(any_world.agent, run_id, tool=tool, args={"n": number})
+                begin(any_world.agent, "run_v", tool=tool, args={"n": number})
+            any_world.operator.post("halt", {"reason": "x", "scope": {"tool": "nothing"}})
+
+    grow(0, 1)
+    few = {path: queries_of(any_world.admin, path) for path in LISTS}
+    grow(1, 6)
+
+    assert {path: queries_of(any_world.admin, path) for path in LISTS} == few
+    assert max(few.values()) <= 9
+
+
+@pytest.mark.parametrize("who", ["agent", "approver"])
+def test_list_of_requests_takes_the_same_number_of_queries_for_everybody(world: World, who: str) -> None:
+    api, run_id = world.api(who), open_run(world.agent)
+    begin(world.agent, run_id, tool="shop.pay", args={"n": 0})
+    few = queries_of(api, "approvals")
+    for number in range(1, 8):
+        begin(world.agent, run_id, tool="shop.pay", args={"n": number})
+
+    assert queries_of(api, "approvals") == few

@@ -22,6 +22,7 @@ MANIFESTS = """
 - tool: shop.reserve
   effect: compensable
   permission: shop:write
+  audit: {redaction: [$args.pin]}
   compensation:
     tool: shop.cancel
     argument_map: {id: $result.id}

@@ -81,6 +81,16 @@ def test_errors_are_journaled_and_raised_on(one_run: Run) -> None:
     assert "out of stock" in one_run.step(0)["error"]
 
 
+def test_an_error_that_quotes_a_redacted_value_is_told_without_it(one_run: Run) -> None:
+    def reserve(args: dict[str, Any]) -> None:
+        raise ValueError(f"pin {args['pin']} of {args['item']} was refused")
+
+    with pytest.raises(ValueError, match="pin 97531"):
+        one_run.call("shop.reserve", {"item": "lamp", "pin": 97531}, execute=reserve)
+
+    assert one_run.step(0)["error"] == "ValueError: pin [redacted] of lamp was refused"
+
+
 def test_an_interruption_leaves_the_call_uncertain(one_run: Run) -> None:
     def order(args: dict[str, Any]) -> None:
         raise KeyboardInterrupt

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from typing import Any
 
 from django.contrib import admin
@@ -11,7 +12,8 @@ from approvals.core.people import Act
 from ledger.overview import page_acts
 from ledger.queries import check_governance_chain
 from reversi_site.console.paging import as_query, read_place
-from reversi_site.console.visit import Visit, page
+from reversi_site.console.visit import Visit, address, page
+from reversi_site.console.words import words
 
 ACTS_SHOWN = 50
 
@@ -38,5 +40,10 @@ def _place_values(parts: list[str]) -> tuple[Any, ...]:
 
 @page(Act.EXPORT)
 def records(visit: Visit) -> HttpResponse:
-    """List the tables that can be looked into."""
-    return visit.show("records", title="Records", apps=admin.site.get_app_list(visit.request))
+    """List the tables that can be looked into, by the app that keeps them."""
+    tables: dict[str, list[tuple[str, str]]] = defaultdict(list)
+    for model in admin.site._registry:
+        route = f"{model._meta.app_label}_{model._meta.model_name}_changelist"
+        app = words(model._meta.app_label).capitalize()
+        tables[app].append((str(model._meta.verbose_name_plural).capitalize(), address(route)))
+    return visit.show("records", title="Records", tables=sorted(tables.items()))

@@ -40,7 +40,7 @@ class Reservation:
 
 
 class Answers(Protocol):
-    """What `settings.REVERSI_ANSWERS` names: a module with these functions."""
+    """What `settings.API_ANSWERS` names: a module with these functions."""
 
     def begin_answer(
         self, *, caller: str, route: str, key: str, body: bytes, now: datetime
@@ -56,7 +56,7 @@ class Answers(Protocol):
 
 def kept_answers() -> Answers:
     """Return whoever keeps answers in this deployment."""
-    return cast(Answers, import_module(settings.REVERSI_ANSWERS))
+    return cast(Answers, import_module(settings.API_ANSWERS))
 
 
 def idempotency_key(request: Request) -> str | None:

@@ -25,7 +25,7 @@ class HasName(Protocol):
 
 
 class Authenticate(Protocol):
-    """What `settings.REVERSI_AUTHENTICATE` names."""
+    """What `settings.API_AUTHENTICATE` names."""
 
     def __call__(self, *, token: str, now: datetime) -> HasName:
         """Return the caller of a key; raises what the error table answers 401 for."""
@@ -49,7 +49,7 @@ class BearerAuthentication(BaseAuthentication):
 
     def authenticate(self, request: Request) -> tuple[Any, Any]:
         """Return the caller; raises CredentialsMissing, and what the key itself is refused for."""
-        authenticate = cast(Authenticate, import_string(settings.REVERSI_AUTHENTICATE))
+        authenticate = cast(Authenticate, import_string(settings.API_AUTHENTICATE))
         caller = authenticate(token=bearer_token(request), now=SystemClock().now())
         return Principal(caller), None
 

@@ -114,6 +114,17 @@ def add_problems(result: dict[str, Any], **context: Any) -> dict[str, Any]:
     return result
 
 
+def open_any_values(result: dict[str, Any], **context: Any) -> dict[str, Any]:
+    """Say that any value is any value: `any, or null` matches null twice, which `oneOf` forbids."""
+    stack: list[Any] = [result["components"]["schemas"]]
+    while stack:
+        item = stack.pop()
+        if isinstance(item, dict) and {} in item.get("oneOf", ()):
+            del item["oneOf"]
+        stack.extend(item.values() if isinstance(item, dict) else item if isinstance(item, list) else ())
+    return result
+
+
 def _bodies(operation: Mapping[str, Any]) -> list[str]:
     content = operation.get("requestBody", {}).get("content", {}).values()
     return [each["schema"]["$ref"] for each in content if "$ref" in each["schema"]]

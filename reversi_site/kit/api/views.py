@@ -47,7 +47,7 @@ def right(act: str) -> Right:
 
 
 class Authorize(Protocol):
-    """What `settings.REVERSI_AUTHORIZE` names."""
+    """What `settings.API_AUTHORIZE` names."""
 
     def __call__(self, *, caller: Any, right: Right, run_id: str | None) -> None:
         """Return when the caller has the right; raises what the error table answers 403 or 404 for."""
@@ -94,7 +94,7 @@ class OperationView(APIView):
         if method not in self.rights:
             raise MethodNotAllowed(method)
         super().initial(request, *args, **kwargs)
-        authorize = cast(Authorize, import_string(settings.REVERSI_AUTHORIZE))
+        authorize = cast(Authorize, import_string(settings.API_AUTHORIZE))
         authorize(caller=self.caller, right=self.rights[method], run_id=kwargs.get("run_id"))
         if method == "GET":
             self.given = read_query(self.query, request.query_params)

@@ -9,11 +9,13 @@ import pytest
 from django.db import connection
 
 from approvals.core.before import BeforeAnswer
+from approvals.core.doors import read_request
 from approvals.core.errors import (
     AlreadyVoted,
     ApprovalAnswered,
     ApprovalNotFound,
     ApprovalRequired,
+    ApprovalSpent,
     BadCall,
     BeforeRequired,
     CallBlocked,
@@ -24,17 +26,23 @@ from approvals.core.halts import HaltScope
 from approvals.core.people import Caller, Limits
 from approvals.core.requests import LIVE, ApprovalRecord, RequestState
 from approvals.models import ApprovalRequest, SealedArguments
-from approvals.operations.approvals import expire_approvals
+from approvals.operations.admission import Candidate
+from approvals.operations.approvals import cast_vote, expire_approvals
 from approvals.operations.halts import add_halt
+from approvals.operations.requests import Granted, use_up
+from approvals.operations.requests import ask as ask_about
 from approvals.queries import get_approval, list_approvals
 from ledger.core.errors import BadField, ForeignRun
 from ledger.models import GovernanceEvent
+from ledger.operations.journal import lock_run
 from ledger.operations.runs import close_run
 from ledger.queries import check_governance_chain, check_run_chain, list_steps
+from reversi_site.kit.transactions import durable
 from tests.approvals.conftest import Configure
 from tests.approvals.factories import ARGS, NOW, begin, codes, complete, kinds, last_event, make_run
 from tests.approvals.people import acts, approve, ask, person
 from tests.databases import Database
+from tests.gateway.factories import Tool, make_call
 from tests.manifests_registry.factories import READ, make_snapshot, shop
 
 HOUR = timedelta(hours=1)
@@ -225,6 +233,19 @@ def test_observe_mode_asks_nobody(db: Database) -> None:
     assert list_approvals(now=NOW) == []
 
 
+def test_the_gateway_raises_on_and_runs_nothing_until_people_agreed(db: Database) -> None:
+    run, tool = make_run(), Tool({"id": "o1"})
+    with pytest.raises(ApprovalRequired) as caught:
+        make_call(run_id=run.id, execute=tool, snapshot=ASKING)
+    assert (tool.sent, kinds(run.id)) == ([], ["opened", "approval_requested"])
+
+    approve(approval=caught.value.approval)
+    make_call(run_id=run.id, execute=tool, snapshot=ASKING)
+
+    assert len(tool.sent) == 1
+    assert kinds(run.id)[2:] == ["intended", "approval_used", "succeeded"]
+
+
 def test_nobody_is_asked_about_a_call_that_is_blocked_anyway(sqlite_db: Database) -> None:
     run = make_run(scope=())
 
@@ -355,7 +376,8 @@ def test_cast_vote_needs_a_request_and_a_decision(sqlite_db: Database) -> None:
         approve(approval=approval, decision="maybe")
     with pytest.raises(BadField):
         approve(approval=approval, reason="a\0b")
-    ApprovalRequest.objects.filter(pk=approval.id)
+    with pytest.raises(ApprovalNotFound):
+        cast_vote(approval_id="apr_none", voter=person(), decision="approve", now=NOW)
     with pytest.raises(ApprovalNotFound):
         get_approval("apr_none", now=NOW)
 
@@ -430,11 +452,43 @@ def test_arguments_are_gone_when_a_request_has_ended(db: Database, case: str) ->
     assert not SealedArguments.objects.filter(pk=approval.id).exists()
 
 
-def test_arguments_of_an_altered_box_are_not_shown(sqlite_db: Database) -> None:
+def test_arguments_that_were_altered_or_purged_are_not_shown(sqlite_db: Database) -> None:
     approval = ask()
-    SealedArguments.objects.update(ciphertext=b"x" * 40)
 
-    assert get_approval(approval.id, now=NOW).arguments is None
+    SealedArguments.objects.update(ciphertext=b"x" * 40)
+    altered = get_approval(approval.id, now=NOW)
+    SealedArguments.objects.all().delete()
+    purged = get_approval(approval.id, now=NOW)
+
+    assert (altered.arguments, purged.arguments) == (None, None)
+    assert purged.state is RequestState.PENDING
+
+
+def test_nobody_is_asked_about_a_tool_without_a_manifest(sqlite_db: Database) -> None:
+    run = make_run()
+    request = read_request(
+        run_id=run.id,
+        principal=run.principal,
+        tool="shop.order",
+        args=ARGS,
+        reason="",
+        depends_on=(),
+        idempotency_key=None,
+        manifest=None,
+    )
+    unknown = Candidate(request, None, None, (), "gateway", "shop")
+
+    with pytest.raises(ValueError, match="has no manifest"), durable():
+        ask_about(run=lock_run(run.id), candidate=unknown, now=NOW)
+
+
+def test_an_approval_that_nobody_gave_cannot_be_used(db: Database) -> None:
+    approval = ask()
+
+    with pytest.raises(ApprovalSpent), durable():
+        use_up(run=lock_run(approval.run_id), granted=Granted(approval.id), number=0, now=NOW)
+
+    assert get_approval(approval.id, now=NOW).state is RequestState.PENDING
 
 
 def test_expire_approvals_ends_what_nobody_can_answer_or_use(db: Database) -> None:

@@ -195,6 +195,18 @@ def test_complete_settles_the_step_and_gives_the_run_back(db: Database, case: st
     assert check_run_chain(RUN).problems == ()
 
 
+def test_a_read_back_that_cannot_be_asked_for_is_no_read_back(db: Database) -> None:
+    declared = {"tool": "shop.get", "arguments": {"id": "$result.nowhere"}, "expect": {"state": "gone"}}
+    one_order(verification=declared)
+
+    call = begin()
+    step = complete(lease=call.lease, read_back=GONE)
+
+    assert call.verification is None
+    assert step.state is StepState.COMPENSATION_FAILED
+    assert kinds_of(0)[-1] == "verification_failed"
+
+
 def test_an_unknown_outcome_is_repeated_with_the_same_key(db: Database) -> None:
     one_order()
     first = begin()
