@@ -1,4 +1,7 @@
-"""What is never shown: the declared paths, and by default whatever is named like a credential (D14)."""
+"""What is never shown: the declared paths, and by default whatever is named like a credential (D14).
+
+A value is named where it stands in the call, and also by the argument of a follow-up that it is handed to.
+"""
 
 from __future__ import annotations
 
@@ -7,8 +10,21 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import Any
 
+from approvals.core.follow_ups import named_values
 from reversi_sdk.model import Manifest
-from reversi_sdk.references import Found, Reference, Root, Spelling, look_up, parse_reference, spelling_of
+from reversi_sdk.references import (
+    Found,
+    ListValue,
+    MapValue,
+    ObjectValue,
+    Reference,
+    Root,
+    Spelling,
+    look_up,
+    parse_reference,
+    references_of,
+    spelling_of,
+)
 
 REDACTED = "[redacted]"
 # Shorter values stand in a text by chance, and replacing them would only garble it.
@@ -36,10 +52,29 @@ _KEYS = frozenset({"api", "access", "private", "signing", "encryption", "secret"
 
 
 def redaction_paths(manifest: Manifest | None, configured: Sequence[str]) -> tuple[Reference, ...]:
-    """Return the manifest's redaction paths and the deployment's."""
-    declared = manifest.redaction if manifest is not None else ()
-    ours = (parse_reference(text, spelling=spelling_of(text, default=Spelling.CONTRACT)) for text in configured)
-    return (*declared, *ours)
+    """Return the manifest's redaction paths, the deployment's, and what a follow-up takes as a credential."""
+    ours = tuple(parse_reference(text, spelling=spelling_of(text, default=Spelling.CONTRACT)) for text in configured)
+    return ours if manifest is None else (*manifest.redaction, *ours, *_handed_on(manifest))
+
+
+def _handed_on(manifest: Manifest) -> Iterator[Reference]:
+    for root in Root:
+        for name, value in named_values(manifest, root):
+            yield from (reference for reference in _as_credentials(name, value) if reference.root is root)
+
+
+def _as_credentials(name: str, value: MapValue) -> Iterator[Reference]:
+    match value:
+        case _ if is_credential(name):
+            yield from references_of(value)
+        case ObjectValue(members=members):
+            for inner, member in members.items():
+                yield from _as_credentials(inner, member)
+        case ListValue(items=items):
+            for item in items:
+                yield from _as_credentials("", item)
+        case _:
+            return
 
 
 def is_redacted(reference: Reference, paths: Iterable[Reference]) -> bool:
@@ -62,7 +97,7 @@ def hide(text: str, args: Mapping[str, Any], paths: Iterable[Reference]) -> str:
     roots = {Root.ARGS: args}
     found = (look_up(path, roots) for path in paths)
     declared = (item.value for item in found if isinstance(item, Found))
-    return blank_out(text, (*declared, *_credentials(args)))
+    return blank_out(text, (*declared, *credentials_in(args)))
 
 
 def blank_out(text: str, values: Iterable[Any]) -> str:
@@ -73,14 +108,15 @@ def blank_out(text: str, values: Iterable[Any]) -> str:
     return text
 
 
-def _credentials(value: Any) -> Iterator[Any]:
+def credentials_in(value: Any) -> Iterator[Any]:
+    """Yield the members of a value, however deep, that are named like credentials."""
     match value:
         case Mapping():
             for name, member in value.items():
-                yield from (member,) if is_credential(name) else _credentials(member)
+                yield from (member,) if is_credential(name) else credentials_in(member)
         case list():
             for item in value:
-                yield from _credentials(item)
+                yield from credentials_in(item)
         case _:
             return
 
