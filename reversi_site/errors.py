@@ -85,6 +85,8 @@ HTTP_STATUSES: Mapping[type[ReversiError], HTTPStatus] = {
 def http_status(error: ReversiError) -> HTTPStatus:
     """Return the status that an error is answered with."""
     return next(HTTP_STATUSES[kind] for kind in type(error).__mro__ if kind in HTTP_STATUSES)
+
+
 # Another working folder is another store, so a run that is not there is most often looked for in the wrong place.
 WRONG_STORE = "; `reversi runs list` shows the runs of this store, `reversi --data` chooses another"
 

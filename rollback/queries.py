@@ -105,18 +105,21 @@ def _plan_steps(
     records: Sequence[StepRecord], attempts: Mapping[int, Sequence[AttemptFact]], described: Mapping[str, Manifest]
 ) -> list[PlanStep]:
     documents = _documents(checksum for record in records for checksum in _checksums(record))
-    everywhere = redaction_paths(None, settings.CONFIGURATION.redaction)
+    configured = settings.CONFIGURATION.redaction
+    redacted = {None: redaction_paths(None, configured)} | {
+        checksum: redaction_paths(manifest, configured) for checksum, manifest in documents.items()
+    }
     return [
         PlanStep(
             record=record,
-            manifest=(manifest := documents.get(record.manifest_checksum or "")),
+            manifest=documents.get(record.manifest_checksum or ""),
             # A snapshot is what the step ran under; only a tool that it does not know may be described from outside.
             follow_ups={
                 **described,
                 **{tool: documents[found] for tool, found in record.snapshot.items() if found in documents},
             },
             attempts=tuple(attempts.get(record.number, ())),
-            redacted=(*(() if manifest is None else manifest.redaction), *everywhere),
+            redacted=redacted.get(record.manifest_checksum, redacted[None]),
         )
         for record in records
     ]

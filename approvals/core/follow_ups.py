@@ -25,13 +25,13 @@ def required_references(manifest: Manifest, read: BeforeRead) -> tuple[Reference
     undo = chosen_undo(manifest, read)
     if undo is None:
         return ()
-    maps = [*undo.arguments.values(), *_verification(undo)]
-    return tuple(reference for value in maps for reference in references_of(value) if not reference.is_optional)
+    maps = [*undo.arguments.items(), *_verification(undo)]
+    return tuple(reference for _, value in maps for reference in references_of(value) if not reference.is_optional)
 
 
 def references_to(manifest: Manifest, root: Root) -> tuple[Reference, ...]:
     """Return the places under a root that any follow-up names, each key once."""
-    found = (reference for value in _maps(manifest, root) for reference in references_of(value))
+    found = (reference for _, value in named_values(manifest, root) for reference in references_of(value))
     named = [*found, *_moments(manifest.undo), *_touched(manifest)]
     return tuple({reference.key: reference for reference in named if reference.root is root}.values())
 
@@ -50,34 +50,35 @@ def _touched(manifest: Manifest) -> Iterator[Reference]:
         yield from (reference for template in templates for reference in template.references)
 
 
-def _maps(manifest: Manifest, root: Root) -> Iterator[MapValue]:
+def named_values(manifest: Manifest, root: Root) -> Iterator[tuple[str, MapValue]]:
+    """Yield what the follow-ups are called with, and what their answers must show, where that may read the root."""
     yield from _undo(manifest.undo)
     # The read is made once more before the undo, to see whether newer work stands there (D23).
     if manifest.before is not None:
-        yield from manifest.before.arguments.values()
+        yield from manifest.before.arguments.items()
     if manifest.lookup is not None:
-        yield from manifest.lookup.arguments.values()
+        yield from manifest.lookup.arguments.items()
     draft = manifest.draft
     # What promoting and discarding read of a result is the draft's, not this call's.
     if draft is not None and root is not Root.RESULT:
-        yield from draft.arguments.values()
+        yield from draft.arguments.items()
         for call in (draft.promote, draft.discard):
-            yield from call.arguments.values() if call is not None else ()
+            yield from call.arguments.items() if call is not None else ()
 
 
-def _undo(undo: Undo | None) -> Iterator[MapValue]:
+def _undo(undo: Undo | None) -> Iterator[tuple[str, MapValue]]:
     if undo is None:
         return
-    yield from undo.arguments.values()
+    yield from undo.arguments.items()
     yield from _verification(undo)
     yield from _undo(undo.when_absent)
     yield from _undo(undo.fallback)
 
 
-def _verification(undo: Undo) -> Iterator[MapValue]:
+def _verification(undo: Undo) -> Iterator[tuple[str, MapValue]]:
     if undo.verification is not None:
-        yield from undo.verification.arguments.values()
-        yield from undo.verification.expect.values()
+        yield from undo.verification.arguments.items()
+        yield from undo.verification.expect.items()
 
 
 def _moments(undo: Undo | None) -> Iterator[Reference]:

@@ -18,6 +18,7 @@ from rollback.core.assessment import Assessment, assess_run
 from rollback.core.dependencies import Blockers
 from rollback.core.doubt import Doubt
 from rollback.core.keys import KeyedDigest
+from rollback.core.redaction import without_credentials
 from rollback.core.selection import Selected, Selection, select
 from rollback.core.steps import PlanStep
 from rollback.core.undo import Chosen
@@ -132,7 +133,7 @@ def _with_undo(action: Action, step: PlanStep, found: Assessment, chosen: Chosen
         action,
         reason=_again(step, found),
         compensation_tool=undo.tool,
-        args=chosen.shown,
+        args=without_credentials(chosen.shown),
         idempotency_key=chosen.key,
         needs_approval=needs_approval(step, chosen),
         residue=undo.residue,

@@ -10,8 +10,18 @@ from approvals.core.redaction import REDACTED
 from ledger.core.handles import Handle
 from reversi_sdk.canonical import lenient_bytes
 from reversi_sdk.model import Verification
-from reversi_sdk.references import Arguments, Found, Reference, Unavailable, follow, parse_path, resolve
-from rollback.core.redaction import redacting
+from reversi_sdk.references import (
+    Arguments,
+    Found,
+    Missing,
+    Reference,
+    Unavailable,
+    follow,
+    parse_path,
+    references_of,
+    resolve,
+)
+from rollback.core.redaction import names_credential, redacting, without_credentials
 
 _SHOWN = 200
 
@@ -35,15 +45,35 @@ def expectation_of(verification: Verification, handle: Handle, redaction: tuple[
     for filled in (arguments, expect):
         if isinstance(filled, Unavailable):
             return f"cannot verify: arguments unavailable ({filled.reason})"
+    dropped = _dropped(verification, handle)
+    if dropped is not None:
+        return f"cannot verify: {dropped}"
     shown = resolve(verification.expect, redacting(handle.find, redaction))
     return Expectation(
         tool=verification.tool,
         arguments=_values(arguments),
         expect=_values(expect),
-        shown=_values(shown),
+        shown={path: _presentable(path, value) for path, value in _values(shown).items()},
         reads=verification.retries + 1,
         backoff_ms=verification.backoff_ms,
     )
+
+
+def _dropped(verification: Verification, handle: Handle) -> str | None:
+    """Say what would not be checked after all: a read-back that expects less than is declared confirms nothing."""
+    if not verification.expect:
+        return "nothing is expected of the answer"
+    gaps = (
+        f"`{path}` is expected to be what {reference.text} names, which is nothing"
+        for path, value in verification.expect.items()
+        for reference in references_of(value)
+        if isinstance(handle.find(reference), Missing)
+    )
+    return next(gaps, None)
+
+
+def _presentable(path: str, value: Any) -> Any:
+    return REDACTED if names_credential(parse_path(path)) else without_credentials(value)
 
 
 def _values(filled: Arguments | Unavailable) -> Mapping[str, Any]:
@@ -59,9 +89,13 @@ def first_mismatch(expectation: Expectation, answer: Any) -> str | None:
         shown = expectation.shown.get(path)
         expected = _json(shown)
         is_secret = shown != wanted
-        what = "is missing" if not isinstance(found, Found) else f"is {REDACTED if is_secret else _json(found.value)}"
+        what = "is missing" if not isinstance(found, Found) else f"is {REDACTED if is_secret else _seen(found.value)}"
         return f"`{path}` {what}, expected {expected}"
     return None
+
+
+def _seen(value: Any) -> str:
+    return _json(without_credentials(value))
 
 
 def _json(value: Any) -> str:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
-from approvals.core.redaction import REDACTED, blank_out, is_credential
+from approvals.core.redaction import REDACTED, blank_out, credentials_in, is_credential
 from ledger.core.handles import Handle, HandleLost
 from reversi_sdk.references import Found, Missing, Reference, Spelling, follow, parse_reference
 
@@ -19,15 +19,33 @@ def redacting(find: Finder, paths: Sequence[Reference]) -> Finder:
         found = find(reference)
         if not isinstance(found, Found):
             return found
-        if _is_credential(reference):
+        if names_credential(reference.path):
             return Found(REDACTED)
         value = found.value
         for path in paths:
             if path.root is reference.root:
                 value = _hide(value, reference.path, path.path)
-        return Found(value)
+        return Found(without_credentials(value))
 
     return find_shown
+
+
+def without_credentials(value: Any) -> Any:
+    """Return the value with its members, however deep, hidden that are named like credentials."""
+    match value:
+        case Mapping():
+            return {
+                name: REDACTED if is_credential(name) else without_credentials(member) for name, member in value.items()
+            }
+        case list():
+            return [without_credentials(item) for item in value]
+        case _:
+            return value
+
+
+def names_credential(path: Sequence[str | int]) -> bool:
+    """Whether a part of the path says that a credential stands there."""
+    return any(isinstance(part, str) and is_credential(part) for part in path)
 
 
 def hide_in_text(text: str, handle: Handle | HandleLost, paths: Sequence[Reference]) -> str:
@@ -39,8 +57,9 @@ def hide_in_text(text: str, handle: Handle | HandleLost, paths: Sequence[Referen
 
 
 def _hidden(reference: Reference, value: Any, paths: Sequence[Reference]) -> Iterator[Any]:
-    if _is_credential(reference):
+    if names_credential(reference.path):
         yield value
+    yield from credentials_in(value)
     for path in paths:
         place, hidden = reference.path, path.path
         if path.root is not reference.root:
@@ -51,10 +70,6 @@ def _hidden(reference: Reference, value: Any, paths: Sequence[Reference]) -> Ite
             found = follow(value, hidden[len(place) :])
             if isinstance(found, Found):
                 yield found.value
-
-
-def _is_credential(reference: Reference) -> bool:
-    return any(isinstance(part, str) and is_credential(part) for part in reference.path)
 
 
 def _hide(value: Any, place: tuple[str | int, ...], hidden: tuple[str | int, ...]) -> Any:

@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
+from approvals.core.redaction import redaction_paths
 from ledger.core.handles import BeforeRead, Handle, HandleLost
 from ledger.core.statuses import ReadBack, SettledBy, StepState
 from ledger.core.values import StepRecord
@@ -99,7 +100,7 @@ def make_step(
         manifest=manifest,
         follow_ups={each.tool: each for each in follow_ups},
         attempts=tuple(attempts),
-        redacted=() if manifest is None else manifest.redaction,
+        redacted=redaction_paths(manifest, ()),
     )
 
 

@@ -106,4 +106,3 @@ def _line(record: HaltRecord) -> str:
     scope = json.dumps(record.scope.to_json(), separators=(",", ":"), ensure_ascii=False)
     lifted = f"  lifted by {record.lifted_by}" if record.lifted_at else ""
     return f"{record.id}  {record.reason}  scope={scope}  by {record.added_by}{lifted}"
-

@@ -93,3 +93,24 @@ def test_hide_removes_what_is_named_like_a_credential() -> None:
     args = {"login": {"password": "hunter22", "user": "dana"}, "keys": [{"api_key": "k-1234"}], "token": None}
 
     assert hide("dana: hunter22 and k-1234 refused", args, ()) == "dana: [redacted] and [redacted] refused"
+
+
+HANDED_ON: dict[str, dict[str, Any]] = {
+    "argument": {"argument_map": {"password": "$args.plain"}},
+    "inside an argument": {"argument_map": {"login": [{"auth": ["$args.plain"]}]}},
+    "read-back": {"verification": {"tool": "shop.get", "arguments": {"token": "$args.plain"}, "expect": {"a": 1}}},
+    "expectation": {"verification": {"tool": "shop.get", "arguments": {}, "expect": {"a.token": "$args.plain"}}},
+    "fallback": {"fallback": {"tool": "shop.drop", "argument_map": {"secret": "$args.plain"}}},
+}
+
+
+@pytest.mark.parametrize("place", HANDED_ON)
+def test_value_that_a_follow_up_takes_as_a_credential_is_hidden(place: str) -> None:
+    undo = {"tool": "shop.cancel", "argument_map": {"id": "$args.id"}, "deadline": {"within_ms": 1000}}
+    manifest = make_entry(tool="shop.order", effect="reversible", compensation={**undo, **HANDED_ON[place]}).manifest
+    args = {"id": "o1", "plain": "hunter22"}
+
+    paths = redaction_paths(manifest, ())
+
+    assert summarise("shop.order", manifest, args, paths) == "shop.order id=o1 plain=[redacted]"
+    assert hide("hunter22 for o1", args, paths) == "[redacted] for o1"

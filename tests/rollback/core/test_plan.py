@@ -511,6 +511,28 @@ def test_a_value_named_like_a_credential_is_hidden() -> None:
     assert action.args == {"auth": "[redacted]"}
 
 
+def test_a_value_handed_to_an_argument_named_like_a_credential_is_hidden() -> None:
+    named = {
+        "password": "$args.renamed",
+        "login": {"user": "$args.user", "secret": {"const": "s3cr3t"}},
+        "options": "$args.options",
+        "also": "$args.renamed",
+    }
+    values = {
+        "$args.renamed": "s3cr3t",
+        "$args.user": "ann",
+        "$args.options": [{"api_key": "s3cr3t", "name": "x"}],
+    }
+    step = make_step(manifest=undoable(undo={"argument_map": named}), handle=make_handle(values=values))
+
+    assert plan_of(step).actions[0].args == {
+        "password": "[redacted]",
+        "login": {"user": "ann", "secret": "[redacted]"},
+        "options": [{"api_key": "[redacted]", "name": "x"}],
+        "also": "[redacted]",
+    }
+
+
 def test_the_digest_covers_what_is_hidden() -> None:
     manifest = undoable(audit={"redaction": ["$result.id"]})
     plans = [

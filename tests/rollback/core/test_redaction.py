@@ -15,6 +15,7 @@ CASES: dict[str, tuple[dict[str, Any], list[str], str, str]] = {
     "declared further in": ({"$args.card": {"no": "tok_4242"}}, ["$args.card.no"], "tok_4242", "[redacted]"),
     "declared further out": ({"$result.card.no": "tok_4242"}, ["$result.card"], "tok_4242", "[redacted]"),
     "named like a credential": ({"$args.api_token": "tok_4242"}, [], "tok_4242!", "[redacted]!"),
+    "named like a credential inside": ({"$before.c": [{"pin": "tok_4242"}]}, [], "tok_4242", "[redacted]"),
     "another root": ({"$result.card": "tok_4242"}, ["$args.card"], "tok_4242", "tok_4242"),
     "another name": ({"$args.order": "o-4711"}, ["$args.card"], "o-4711", "o-4711"),
     "longest first": ({"$args.a": "abcd", "$args.b": "abcdef"}, ["$args.a", "$args.b"], "abcdef", "[redacted]"),
