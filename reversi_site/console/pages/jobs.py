@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from django.http import HttpResponse, JsonResponse
 
 from approvals.core.people import Act
+from ledger.core.statuses import ReadBack
 from ledger.core.values import RunRecord
 from reversi_site.console.frame import worker_state
 from reversi_site.console.pages.runs import READERS, readable_run, run_context
