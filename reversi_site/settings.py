@@ -163,6 +163,7 @@ TEMPLATES = [
         },
     }
 ]
+DATETIME_FORMAT = "Y-m-d H:i:s"
 STATIC_URL = "/static/"
 # Served from where the packages keep them: no step before the first start collects anything.
 WHITENOISE_USE_FINDERS = True
