@@ -135,6 +135,7 @@ MIDDLEWARE = [
     "django.middleware.security.SecurityMiddleware",
     "whitenoise.middleware.WhiteNoiseMiddleware",
     "reversi_site.console.security.ContentSecurityPolicy",
+    "reversi_site.console.security.CookiesKeptToHttps",
     "django.contrib.sessions.middleware.SessionMiddleware",
     "django.middleware.common.CommonMiddleware",
     "django.middleware.csrf.CsrfViewMiddleware",
@@ -162,6 +163,7 @@ TEMPLATES = [
         },
     }
 ]
+DATETIME_FORMAT = "Y-m-d H:i:s"
 STATIC_URL = "/static/"
 # Served from where the packages keep them: no step before the first start collects anything.
 WHITENOISE_USE_FINDERS = True

@@ -40,6 +40,20 @@ class ContentSecurityPolicy:
         return response
 
 
+class CookiesKeptToHttps:
+    """Has a browser send cookies that came over HTTPS over nothing else; on a loopback address there is no HTTPS."""
+
+    def __init__(self, get_response: GetResponse) -> None:
+        self.get_response = get_response
+
+    def __call__(self, request: HttpRequest) -> HttpResponseBase:
+        response = self.get_response(request)
+        if request.is_secure():
+            for cookie in response.cookies.values():
+                cookie["secure"] = True
+        return response
+
+
 class SteeringMadeVisible:
     """Replaces control, bidirectional and invisible characters of HTML pages by their numbers."""
 

@@ -98,5 +98,17 @@ def test_the_chains_are_checked_on_request(console: Console) -> None:
     assert "The chain holds" in text_of(client, f"{url('governance')}?check")
 
 
+@pytest.mark.usefixtures("passwords")
+@pytest.mark.parametrize("is_secure", [False, True])
+def test_cookies_that_came_over_https_stay_there(console: Console, is_secure: bool) -> None:
+    sent = {"username": "agent", "password": PASSWORD, "next": url("index")}
+    answer = Client().post(url("login"), sent, secure=is_secure)
+
+    assert {name: bool(cookie["secure"]) for name, cookie in answer.cookies.items()} == dict.fromkeys(
+        ("reversi_session", "reversi_csrf"), is_secure
+    )
+    assert all(cookie["httponly"] and cookie["samesite"] == "Lax" for cookie in answer.cookies.values())
+
+
 def test_the_first_address_leads_to_the_console(console: Console) -> None:
     assert Client().get("/").headers["Location"] == url("index")

@@ -181,6 +181,16 @@ def test_what_failed_can_be_retried_and_what_is_left_settled(console: Console) -
     assert "/resolve/" not in text_of(console.client("auditor"), url("report", run_id=RUN))
 
 
+def test_what_waits_to_be_undone_is_not_called_unresolved(console: Console) -> None:
+    run_of(console, "a", "b")
+
+    page = words_of(text_of(console.client("operator"), url("report", run_id=RUN)))
+
+    assert "2 still standing" in page
+    assert "Not complete." in page
+    assert "Settle" not in page
+
+
 def test_undone_but_not_read_back_can_be_read_back_now(console: Console) -> None:
     from rollback.core.ports import Tools
 

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
+from typing import Any
 
 import pytest
 from django.http import HttpResponse, QueryDict, StreamingHttpResponse
@@ -17,6 +18,7 @@ from ledger.core.statuses import Mode, ReadBack, RunState, StepState
 from ledger.core.values import EventRecord
 from reversi_site.console.frame import environment_tone, worker_state
 from reversi_site.console.paging import as_query, read_place
+from reversi_site.console.reporting import show_report
 from reversi_site.console.security import HEADER, ContentSecurityPolicy, SteeringMadeVisible, without_steering
 from reversi_site.console.settling import ways_to_settle
 from reversi_site.console.timeline import HappeningRow, StepRow, plan_counts, timeline_of
@@ -27,7 +29,7 @@ from rollback.core.jobs import JobState
 from rollback.core.report import Bucket
 from rollback.core.steps import PlanStep
 from tests.postgres import REPOSITORY
-from tests.rollback.factories import make_step, plan_of, undoable
+from tests.rollback.factories import make_step, plan_of, report_of, undoable
 
 NOW = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
 SHOWN: tuple[type[StrEnum], ...] = (StepState, RunState, Mode, ReadBack, Kind, Bucket, JobState, RequestState, Decision)
@@ -246,3 +248,33 @@ def test_ways_to_settle_are_those_that_the_journal_takes(state: StepState, is_di
     }
 
     assert {way.status.value for way in ways_to_settle(step, kind)} == expected[state]
+
+
+def test_a_report_says_how_each_step_stands() -> None:
+    undone: dict[str, Any] = {"state": StepState.COMPENSATED, "manifest": undoable()}
+    report = report_of(
+        make_step(number=0, **undone, is_by_hand=True, read_back=ReadBack.UNVERIFIED),
+        make_step(number=1, **undone, read_back=ReadBack.VERIFIED),
+        make_step(number=2, manifest=undoable()),
+        make_step(number=3, manifest=undoable(), state=StepState.COMPENSATION_FAILED, error="card expired"),
+        make_step(number=4, manifest=None, depends_on=(2,)),
+    )
+
+    shown = show_report(report, is_of_a_job=True)
+
+    assert [(line.entry.step, line.words, line.how, line.is_for_people) for line in shown.lines] == [
+        (3, "not undone", "card expired", True),
+        (4, "no manifest", "no manifest: what the call did is unknown", True),
+        (2, "blocked by later steps", "later steps stand on it: 4", False),
+        (1, "undone", "read back and confirmed", False),
+        (0, "undone", "by hand, not read back yet", False),
+    ]
+    assert (shown.failed, shown.is_verifiable) == ("3", True)
+    assert [(words, count) for words, _, count in shown.counts][-1] == ("undone", 2)
+
+
+@pytest.mark.parametrize(("is_of_a_job", "words"), [(True, "unresolved"), (False, "still standing")])
+def test_a_step_that_stands_escaped_a_rollback_only_if_there_was_one(is_of_a_job: bool, words: str) -> None:
+    shown = show_report(report_of(make_step(manifest=undoable())), is_of_a_job=is_of_a_job)
+
+    assert [line.words for line in shown.lines] == [words]

@@ -2,87 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-
 from django.http import HttpResponse, JsonResponse
 
 from approvals.core.people import Act
-from ledger.core.statuses import ReadBack
 from ledger.core.values import RunRecord
 from reversi_site.console.frame import worker_state
 from reversi_site.console.pages.runs import READERS, readable_run, run_context
 from reversi_site.console.refusals import refusal_of
+from reversi_site.console.reporting import show_report
 from reversi_site.console.visit import Visit, page
-from reversi_site.console.words import BUCKET_WORDS, READ_BACK_WORDS, residue_of, step_numbers
 from reversi_site.schedules import heartbeat_age_ms
 from rollback.core.errors import JobNotFound
 from rollback.core.jobs import LIVE, JobKind, JobRecord
-from rollback.core.report import Bucket, Entry, Report
+from rollback.core.report import Report
 from rollback.operations.jobs import start_verification
 from rollback.queries import get_job, get_report, list_jobs
 
 KINDS = {JobKind.ROLLBACK: "Rollback", JobKind.VERIFY: "Read-backs", JobKind.RESOLVE: "Settling by hand"}
-_ORDER = (
-    Bucket.FAILED,
-    Bucket.UNRESOLVED,
-    Bucket.UNRECOVERABLE,
-    Bucket.UNMANIFESTED,
-    Bucket.DEFERRED,
-    Bucket.AWAITING_APPROVAL,
-    Bucket.COMPENSATED,
-    Bucket.SKIPPED,
-)
-
-
-@dataclass(frozen=True, slots=True)
-class ReportLine:
-    """A step in a report, with its words."""
-
-    entry: Entry
-    words: str
-    how: str
-
-
-@dataclass(frozen=True, slots=True)
-class ShownReport:
-    """A report, sorted so that what is left to do stands first."""
-
-    report: Report
-    lines: Sequence[ReportLine]
-    counts: Sequence[tuple[Bucket, str, int]]
-    residue: Sequence[tuple[str, Sequence[int]]]
-    failed: str
-    is_verifiable: bool
-    settled_by_hand: tuple[Bucket, ...] = (
-        Bucket.FAILED,
-        Bucket.UNRESOLVED,
-        Bucket.UNRECOVERABLE,
-        Bucket.UNMANIFESTED,
-    )
-
-    @classmethod
-    def of(cls, report: Report) -> ShownReport:
-        """Put a report into words."""
-        buckets = [(bucket, BUCKET_WORDS[bucket], len(report.among(bucket))) for bucket in _ORDER]
-        return cls(
-            report=report,
-            lines=[_line(entry) for bucket in _ORDER for entry in reversed(report.among(bucket))],
-            counts=[(bucket, words, count) for bucket, words, count in buckets if count],
-            residue=residue_of((entry.step, entry.residue) for entry in report.among(Bucket.COMPENSATED)),
-            failed=",".join(str(entry.step) for entry in report.among(Bucket.FAILED)),
-            is_verifiable=bool(report.unverified),
-        )
-
-
-def _line(entry: Entry) -> ReportLine:
-    how = ""
-    if entry.bucket is Bucket.COMPENSATED:
-        by = "by hand, " if entry.is_by_hand else "by its fallback, " if entry.is_fallback else ""
-        how = f"{by}{READ_BACK_WORDS[entry.read_back or ReadBack.NOT_DECLARED]}"
-    elif entry.bucket is Bucket.DEFERRED:
-        how = f"later steps stand on it: {step_numbers(entry.blocked_by)}"
-    return ReportLine(entry, BUCKET_WORDS[entry.bucket], how or entry.reason or "")
 
 
 @page(*READERS)
@@ -93,7 +29,7 @@ def run_report(visit: Visit, run_id: str) -> HttpResponse:
         "run_report",
         title="Report",
         **run_context(visit, run, "report"),
-        shown=ShownReport.of(get_report(run_id=run.id, now=visit.now)),
+        shown=show_report(get_report(run_id=run.id, now=visit.now), is_of_a_job=False),
         jobs=[(job, KINDS[job.kind]) for job in list_jobs(run.id)],
     )
 
@@ -109,7 +45,7 @@ def job(visit: Visit, run_id: str, job_id: str) -> HttpResponse:
         **run_context(visit, run, "report"),
         job=found,
         is_live=found.state in LIVE,
-        shown=None if report is None else ShownReport.of(Report.from_json(report)),
+        shown=None if report is None else show_report(Report.from_json(report), is_of_a_job=True),
     )
 
 

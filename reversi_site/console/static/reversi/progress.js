@@ -12,6 +12,7 @@
   const show = (job) => {
     part("done").textContent = job.done;
     part("total").textContent = job.total;
+    part("count").hidden = job.total === 0;
     bar.max = Math.max(job.total, 1);
     bar.value = job.done;
     const words = job.state === "queued" ? "Waiting for a worker" : "Working";
