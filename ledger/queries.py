@@ -5,7 +5,8 @@ from __future__ import annotations
 import hashlib
 import hmac
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime
 from fnmatch import fnmatchcase
 
@@ -13,6 +14,7 @@ from django.db.models import Exists, OuterRef, Q, QuerySet
 
 from ledger.core import chain
 from ledger.core.errors import RunNotFound, StepNotFound
+from ledger.core.fold import FOLDED_KINDS, Standing, contradictions, fold_steps
 from ledger.core.handles import Handle, HandleLost
 from ledger.core.sealing import Binding, KeyRing, SealedHandle
 from ledger.core.statuses import HANDLE_EVENTS, Mode, ReadBack, RunState, SettledBy, StepState
@@ -20,6 +22,7 @@ from ledger.core.values import EventRecord, RunRecord, StepRecord
 from ledger.key_ring import key_ring
 from ledger.models import MAY_STAND, Event, EventData, GovernanceEvent, GovernanceHead, Run, RunSalt, Step
 from reversi_site.kit.keyset import Page, Place, keyset_page
+from reversi_site.kit.transactions import snapshot
 
 ATTENTION = (StepState.INTENDED, StepState.UNCERTAIN, StepState.COMPENSATING, StepState.COMPENSATION_FAILED)
 
@@ -239,7 +242,30 @@ def event_record(row: Event) -> EventRecord:
 
 
 def check_run_chain(run_id: str) -> chain.ChainReport:
-    """Re-compute the run's chain; any edited, missing or reordered event is named in `problems`."""
+    """Re-compute the run's chain, and compare its steps' rows with it, in one moment.
+
+    Any edited, missing or reordered event, and any row that says something else than the events, is named in
+    `problems`.
+    """
+    with snapshot():
+        report = _check_events(run_id)
+        rows = find_contradictions(run_id)
+    problems = (f"step {number}: {words}" for number, words in rows.items())
+    return replace(report, problems=(*report.problems, *problems))
+
+
+def find_contradictions(run_id: str) -> Mapping[int, str]:
+    """Say of each step of the run whose row its events contradict in what; two queries in the caller's transaction."""
+    events = Event.objects.filter(run_id=run_id, step__isnull=False, kind__in=FOLDED_KINDS).order_by("seq")
+    columns = ("number", "state", "read_back", "is_disputed")
+    rows = Step.objects.filter(run_id=run_id).values_list(*columns)
+    return contradictions(
+        fold_steps(events.values_list("kind", "step").iterator(chunk_size=1000)),
+        {number: Standing(StepState(state), ReadBack(seen), disputed) for number, state, seen, disputed in rows},
+    )
+
+
+def _check_events(run_id: str) -> chain.ChainReport:
     run = Run.objects.filter(pk=run_id).first()
     if run is None:
         raise RunNotFound(run_id)

@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 SKEW_WARN_MS = 1_000
 SKEW_FAIL_MS = 30_000
 SCHEDULE_LATE_MS = 3 * 60_000
+# All of them is what `reversi ledger verify` is for.
+RUNS_LOOKED_AT = 100
 # Where each key may come from instead, and what is lost with it.
 KEYS = {
     "secret.key": ("REVERSI_SECRET_KEY", "without it queued jobs are dropped and enqueued again"),
@@ -223,6 +225,19 @@ def _governance() -> Iterator[Finding]:
     yield Finding(Level.OK, "governance log", f"its chain of {report.count} events is whole")
 
 
+def _rows() -> Iterator[Finding]:
+    from ledger.queries import find_contradictions, list_runs
+
+    runs = list_runs(limit=RUNS_LOOKED_AT)
+    found = {run.id: rows for run in runs if (rows := find_contradictions(run.id))}
+    for run_id, rows in found.items():
+        fact = "; ".join(f"step {number}: {words}" for number, words in rows.items())
+        remedy = f"`reversi ledger verify {run_id}`, compare with a backup: somebody changed the database"
+        yield Finding(Level.FAIL, f"run {run_id}", fact, remedy)
+    if not found:
+        yield Finding(Level.OK, "runs", f"the steps of the {len(runs)} latest stand as their events say")
+
+
 def _halts() -> Iterator[Finding]:
     from approvals.queries import list_halts
 
@@ -243,5 +258,6 @@ CHECKS: Sequence[tuple[str, Callable[[], Iterator[Finding]]]] = (
     ("commands", _commands),
     ("clock", _clock),
     ("governance log", _governance),
+    ("runs", _rows),
     ("halts", _halts),
 )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 
 from django.conf import settings
@@ -12,7 +12,7 @@ from django.conf import settings
 from approvals.core.redaction import redaction_paths
 from ledger.core.errors import RunNotFound
 from ledger.core.values import StepRecord
-from ledger.queries import get_keyed_digest, get_run, get_step, list_steps
+from ledger.queries import find_contradictions, get_keyed_digest, get_run, get_step, list_steps
 from manifests_registry.core.errors import DocumentAltered, DocumentNotFound
 from manifests_registry.queries import get_document, get_documents
 from reversi_sdk.canonical import sha256_hex
@@ -31,16 +31,23 @@ from rollback.models import Attempt, RollbackJob
 
 @dataclass(frozen=True, slots=True)
 class RunSteps:
-    """A run's steps, oldest first, ready to be planned."""
+    """A run's steps, oldest first, ready to be planned; `rowless` are steps that only the journal tells of."""
 
     run_id: str
     steps: Sequence[PlanStep]
     keyed_digest: KeyedDigest
+    rowless: tuple[int, ...] = ()
 
     def plan(self, *, now: datetime, selection: Selection | None = None, can_run: CanRun | None = None) -> Plan:
         """Plan the undoing of the steps."""
         return build_plan(
-            self.run_id, self.steps, keyed_digest=self.keyed_digest, now=now, selection=selection, can_run=can_run
+            self.run_id,
+            self.steps,
+            keyed_digest=self.keyed_digest,
+            now=now,
+            selection=selection,
+            can_run=can_run,
+            rowless=self.rowless,
         )
 
     def report(
@@ -60,6 +67,7 @@ class RunSteps:
             refused=refused or {},
             selection=selection,
             taken=taken,
+            rowless=self.rowless,
         )
 
 
@@ -91,7 +99,13 @@ def load_steps(run_id: str, *, described: Mapping[str, Manifest] | None = None) 
     attempts: dict[int, list[AttemptFact]] = defaultdict(list)
     for row in Attempt.objects.filter(run_id=run_id).order_by("step", "number"):
         attempts[row.step].append(attempt_fact(row))
-    return RunSteps(run_id, _plan_steps(records, attempts, described or {}), keyed_digest_of(run_id))
+    contradictions = find_contradictions(run_id)
+    steps = [
+        replace(step, contradiction=contradictions.get(step.number))
+        for step in _plan_steps(records, attempts, described or {})
+    ]
+    rowless = tuple(sorted(contradictions.keys() - {step.number for step in steps}))
+    return RunSteps(run_id, steps, keyed_digest_of(run_id), rowless)
 
 
 def load_step(run_id: str, number: int, *, described: Mapping[str, Manifest] | None = None) -> PlanStep:

@@ -70,6 +70,8 @@ def _overtaken(found: Assessment) -> Assessment:
 def assess(step: PlanStep, *, keyed_digest: KeyedDigest, now: datetime) -> Assessment:
     """Return what the step calls for; a read is skipped whatever became of it."""
     record = step.record
+    if step.contradiction is not None:
+        return Assessment(Kind.UNRESOLVED, step.contradiction)
     if step.is_reading:
         return Assessment(Kind.SKIP, READS_ONLY)
     if step.is_outcome_unknown:

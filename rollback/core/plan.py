@@ -28,18 +28,22 @@ CanRun = Callable[[str], bool]
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What a rollback would do, newest step first; `cannot_run` names the steps whose undo nothing here can run."""
+    """What a rollback would do, newest step first.
+
+    `cannot_run` names the steps whose undo nothing here can run, `rowless` those that only the journal tells of.
+    """
 
     run_id: str
     actions: tuple[Action, ...]
     selection: Selected | None = None
     cannot_run: frozenset[int] = frozenset()
+    rowless: tuple[int, ...] = ()
 
     @property
     def fully_reversible(self) -> bool:
         """Whether every step is undone or needs no undo, assuming that each undo succeeds."""
         is_answered = all(action.kind in (Kind.COMPENSATE, Kind.SKIP) for action in self.actions)
-        return is_answered and not self.cannot_run
+        return is_answered and not self.cannot_run and not self.rowless
 
     @property
     def leaves_standing(self) -> tuple[int, ...]:
@@ -50,7 +54,12 @@ class Plan:
     def digest(self) -> str:
         """The hash of everything that was shown, and of the arguments behind it."""
         actions = [{**action.to_json(), "pair": action.pair} for action in self.actions]
-        shown = {"run_id": self.run_id, "actions": actions, "selection": self._selection_json()}
+        shown = {
+            "run_id": self.run_id,
+            "actions": actions,
+            "selection": self._selection_json(),
+            "rowless": list(self.rowless),
+        }
         return sha256_hex(lenient_bytes(shown))
 
     def to_json(self) -> dict[str, Any]:
@@ -61,6 +70,7 @@ class Plan:
             "fully_reversible": self.fully_reversible,
             "leaves_standing": list(self.leaves_standing),
             "selection": self._selection_json(),
+            "rowless": list(self.rowless),
             "digest": self.digest,
         }
 
@@ -85,6 +95,7 @@ def build_plan(
     now: datetime,
     selection: Selection | None = None,
     can_run: CanRun | None = None,
+    rowless: tuple[int, ...] = (),
 ) -> Plan:
     """Plan the undoing of a run's steps, given oldest first; raises SelectionInvalid."""
     assessed = assess_run(steps, keyed_digest=keyed_digest, now=now)
@@ -97,7 +108,7 @@ def build_plan(
         for action in actions
         if can_run is not None and action.compensation_tool is not None and not can_run(action.compensation_tool)
     )
-    return Plan(run_id, actions, selected, cannot_run)
+    return Plan(run_id, actions, selected, cannot_run, rowless)
 
 
 def _walk(steps: Sequence[PlanStep], assessed: Mapping[int, Assessment], selected: Selected | None) -> list[Action]:

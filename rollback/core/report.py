@@ -1,7 +1,8 @@
 """The report of a rollback, computed from the steps as they then stand (D23).
 
 Nothing is taken over from what the executor believes it did: a step is where its record puts it. The executor adds
-only why it sent nothing. `complete` is true only when no step is left in any of the seven buckets of trouble.
+only why it sent nothing. `complete` is true only when no step is left in any of the seven buckets of trouble, and no
+row of a step is gone.
 """
 
 from __future__ import annotations
@@ -119,11 +120,15 @@ class Entry:
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """How every step of the run, or of the selection, stands after a rollback; newest first."""
+    """How every step of the run, or of the selection, stands after a rollback; newest first.
+
+    `rowless` are steps that the journal tells of and whose rows are gone: nothing can be said about them.
+    """
 
     run_id: str
     entries: tuple[Entry, ...]
     selection: Selected | None = None
+    rowless: tuple[int, ...] = ()
 
     def among(self, bucket: Bucket) -> tuple[Entry, ...]:
         """Return the bucket's entries, oldest first."""
@@ -142,7 +147,8 @@ class Report:
     @property
     def is_complete(self) -> bool:
         """Whether nothing is left to do, to decide or to check."""
-        return not self.unverified and not any(self.among(bucket) for bucket in PROBLEMS)
+        is_answered = not any(self.among(bucket) for bucket in PROBLEMS)
+        return is_answered and not self.unverified and not self.rowless
 
     def _undone(self, is_meant: Any) -> tuple[int, ...]:
         return tuple(entry.step for entry in self.among(Bucket.COMPENSATED) if is_meant(entry))
@@ -164,6 +170,7 @@ class Report:
             "deferred": [{"step": entry.step, "blocked_by": list(entry.blocked_by)} for entry in deferred],
             "awaiting_approval": self._numbers(Bucket.AWAITING_APPROVAL),
             "unverified": list(self.unverified),
+            "rowless": list(self.rowless),
             "complete": self.is_complete,
             "by_hand": list(self._undone(lambda entry: entry.is_by_hand)),
             "unchecked": list(self.unchecked),
@@ -186,6 +193,7 @@ class Report:
             run_id=data["run_id"],
             entries=tuple(Entry.from_json(entry) for entry in data["steps"]),
             selection=None if selection is None else Selected.from_json(selection),
+            rowless=tuple(data["rowless"]),
         )
 
 
@@ -198,6 +206,7 @@ def build_report(
     refused: Mapping[int, Refused],
     selection: Selection | None = None,
     taken: frozenset[int] = frozenset(),
+    rowless: tuple[int, ...] = (),
 ) -> Report:
     """Report how the steps (given oldest first) stand.
 
@@ -218,7 +227,7 @@ def build_report(
             blockers.stands(step)
         else:
             blockers.passes(step)
-    return Report(run_id, tuple(entries), selected)
+    return Report(run_id, tuple(entries), selected, rowless)
 
 
 def _entry(step: PlanStep, found: Assessment, refused: Refused | None, blocked_by: tuple[int, ...]) -> Entry:
@@ -251,6 +260,8 @@ def _place(
     step: PlanStep, found: Assessment, refused: Refused | None, blocked_by: tuple[int, ...]
 ) -> tuple[Bucket, str | None]:
     state = step.record.state
+    if step.contradiction is not None:
+        return Bucket.UNRESOLVED, step.contradiction
     if found.kind is Kind.SKIP:
         is_undone = state is StepState.COMPENSATED and not step.is_reading
         return (Bucket.COMPENSATED if is_undone else Bucket.SKIPPED), found.reason

@@ -51,6 +51,7 @@ class PlanStep:
     """One step with everything its undo depends on.
 
     `follow_ups` are the manifests of the tools it names, `redacted` the paths whose values are never shown.
+    `contradiction` says in what its events contradict its row, if they do: then nothing that the row says is believed.
     """
 
     record: StepRecord
@@ -58,6 +59,7 @@ class PlanStep:
     follow_ups: Mapping[str, Manifest] = field(default_factory=dict)
     attempts: tuple[AttemptFact, ...] = ()
     redacted: tuple[Reference, ...] = ()
+    contradiction: str | None = None
 
     @property
     def number(self) -> int:
@@ -86,6 +88,11 @@ class PlanStep:
     def is_reading(self) -> bool:
         """Whether the step changed nothing, whatever became of it."""
         return self.distrust is None and self.manifest is not None and self.manifest.effect is Effect.READ_ONLY
+
+    @property
+    def is_undo_begun(self) -> bool:
+        """Whether an undo is under way, or was when its executor died."""
+        return self.contradiction is None and self.record.state is StepState.COMPENSATING
 
     @property
     def is_outcome_unknown(self) -> bool:

@@ -39,6 +39,7 @@ def plan_lines(plan: Plan) -> tuple[str, ...]:
         lines.append("  no steps")
     if plan.leaves_standing:
         lines.append(f"  left standing, declared idempotent: {_numbers(plan.leaves_standing)}")
+    lines += [f"  {line}" for line in _rowless_lines(plan.rowless)]
     lines.append("  fully reversible" if plan.fully_reversible else "  NOT fully reversible: see above")
     return tuple(lines)
 
@@ -122,6 +123,12 @@ def _closing_lines(report: Report) -> Iterator[str]:
     if report.unverified:
         steps = _numbers(report.unverified)
         yield f"undone but not verified (declared read-back not run; pass --reader-cmd): {steps}"
+    yield from _rowless_lines(report.rowless)
+
+
+def _rowless_lines(rowless: Sequence[int]) -> Iterator[str]:
+    if rowless:
+        yield f"in the journal and without a row (somebody changed the database): {_numbers(rowless)}"
 
 
 def _numbers(steps: Sequence[int]) -> str:

@@ -242,7 +242,7 @@ class _Walk:
             return self._needs_undo(step)
         if action.kind is Kind.SKIP:
             return step.number in self.stand_after_all
-        if action.kind is Kind.UNRESOLVED and step.record.state is StepState.COMPENSATING:
+        if action.kind is Kind.UNRESOLVED and step.is_undo_begun:
             leave_in_doubt(self.work, step)
         if action.kind is not Kind.COMPENSATE:
             return True

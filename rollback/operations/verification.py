@@ -33,7 +33,8 @@ def list_open(work: Work, steps: Sequence[PlanStep]) -> Collection[int]:
 
 def is_open(step: PlanStep) -> bool:
     """Whether the step is called undone and was never checked, though its manifest says how."""
-    return step.record.state is StepState.COMPENSATED and step.record.read_back is ReadBack.UNVERIFIED
+    is_undone = step.contradiction is None and step.record.state is StepState.COMPENSATED
+    return is_undone and step.record.read_back is ReadBack.UNVERIFIED
 
 
 def _can_be_read(work: Work, step: PlanStep) -> bool:

@@ -9,6 +9,7 @@ from reversi_site.kit.clock import database_now_ms
 from reversi_site.models import Heartbeat, Schedule
 from reversi_site.schedules import ensure_schedules
 from tests.databases import Database
+from tests.ledger.factories import make_run, make_step
 from tests.reversi_site.conftest import Answer, Shell
 
 Reversi = Callable[..., Answer]
@@ -68,6 +69,21 @@ def test_a_changed_governance_log_fails(sqlite_db: Database, reversi: Reversi) -
     raw.execute("UPDATE ledger_governanceevent SET actor = 'somebody else'")
 
     assert found("governance log").level is Level.FAIL
+
+
+def test_a_row_that_its_events_contradict_fails(sqlite_db: Database, reversi: Reversi) -> None:
+    run = make_run(run_id="run_changed")
+    make_step(run_id=run.id)
+    assert found("runs").level is Level.OK
+    sqlite_db.raw().execute("UPDATE ledger_step SET state = 'compensated'")
+
+    finding, verified = found("run run_changed"), reversi("ledger", "verify")
+
+    assert (finding.level, finding.fact) == (
+        Level.FAIL,
+        "step 0: the row says compensated, its events say succeeded",
+    )
+    assert (verified.code, verified.lines[1]) == (1, "  step 0: the row says compensated, its events say succeeded")
 
 
 def test_halts_are_told(sqlite_db: Database, reversi: Reversi) -> None:

@@ -33,8 +33,8 @@ def ledger() -> None:
 def verify(*, run: str | None, is_json: bool) -> int:
     """Re-compute the hash chains: of one run, or of every run and the governance log.
 
-    Names every event that was edited, removed or reordered. What was cut off at the end of a chain together with
-    the run's own row cannot be found this way.
+    Names every event that was edited, removed or reordered, and every step whose row says something else than its
+    events. What was cut off at the end of a chain together with the run's own row cannot be found this way.
 
     \b
     Examples:

@@ -3,8 +3,8 @@ import itertools
 import pytest
 
 from ledger.core.errors import IllegalTransition
-from ledger.core.fold import fold_states
-from ledger.core.statuses import RULES, Move, StepState, is_standing, may_move, outcome_of
+from ledger.core.fold import Standing, contradictions, fold_states, fold_steps
+from ledger.core.statuses import RULES, Move, ReadBack, StepState, is_standing, may_move, outcome_of
 
 S = StepState
 ALLOWED = {
@@ -96,3 +96,56 @@ def test_state_says_whether_the_effect_stands(state: StepState, stands: bool, ou
 def test_fold_takes_the_last_word_of_each_step() -> None:
     events = [("opened", None), ("intended", 0), ("succeeded", 0), ("intended", 1), ("late", 1), ("compensating", 0)]
     assert fold_states(events) == {0: S.COMPENSATING, 1: S.INTENDED}
+
+
+UNDONE = Standing(S.COMPENSATED, ReadBack.UNVERIFIED)
+CONTRADICTIONS: dict[str, tuple[Standing | None, Standing | None, str | None]] = {
+    "as told": (UNDONE, UNDONE, None),
+    "state": (Standing(S.SUCCEEDED), UNDONE, "the row says compensated, its events say succeeded"),
+    "read-back": (
+        UNDONE,
+        Standing(S.COMPENSATED, ReadBack.VERIFIED),
+        "the row says verified, its events say unverified",
+    ),
+    "no read-back": (
+        UNDONE,
+        Standing(S.COMPENSATED),
+        "the row says no read-back, its events say unverified",
+    ),
+    "read-back of what stands again": (
+        Standing(S.COMPENSATION_FAILED, ReadBack.VERIFIED),
+        Standing(S.COMPENSATION_FAILED, ReadBack.UNVERIFIED),
+        None,
+    ),
+    "dispute": (
+        Standing(S.SUCCEEDED, is_disputed=True),
+        Standing(S.SUCCEEDED),
+        "the row says not disputed, its events say disputed",
+    ),
+    "row gone": (UNDONE, None, "it has no row, its events say compensated"),
+    "events gone": (None, UNDONE, "it has a row and no events"),
+}
+
+
+@pytest.mark.parametrize("case", CONTRADICTIONS)
+def test_contradictions_are_told_by_step(case: str) -> None:
+    told, row, words = CONTRADICTIONS[case]
+    sides = [{} if side is None else {3: side} for side in (told, row)]
+    assert contradictions(*sides) == ({} if words is None else {3: words})
+
+
+FOLDS: dict[str, tuple[list[str], Standing]] = {
+    "unverified": (["compensated", "unverified"], UNDONE),
+    "verified later": (["compensated", "unverified", "verified"], Standing(S.COMPENSATED, ReadBack.VERIFIED)),
+    "undone again": (["compensated", "verified", "compensation_failed", "by_hand"], Standing(S.COMPENSATED)),
+    "disputed": (["succeeded", "disputed"], Standing(S.SUCCEEDED, is_disputed=True)),
+    "settled again": (["succeeded", "disputed", "resolved_failed"], Standing(S.FAILED)),
+    "confirmed": (["compensated", "unverified", "disputed", "resolved_compensated"], UNDONE),
+    "undone by hand": (["compensation_failed", "disputed", "by_hand"], Standing(S.COMPENSATED)),
+}
+
+
+@pytest.mark.parametrize("case", FOLDS)
+def test_fold_tells_how_a_step_stands(case: str) -> None:
+    kinds, standing = FOLDS[case]
+    assert fold_steps([("intended", 0), *((kind, 0) for kind in kinds)]) == {0: standing}

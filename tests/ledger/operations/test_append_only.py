@@ -100,3 +100,26 @@ def _without_triggers(db: Database, statement: str, value: str | int | bytes) ->
             else:
                 cursor.execute(f"ALTER TABLE {table} DISABLE TRIGGER {table}_no_update")
         cursor.execute(statement, [value])
+
+
+CHANGES = {
+    "UPDATE ledger_step SET state = 'compensated'": "step 0: the row says compensated, its events say succeeded",
+    "UPDATE ledger_step SET is_disputed = true": "step 0: the row says disputed, its events say not disputed",
+    "UPDATE ledger_step SET number = 7": "step 7: it has a row and no events",
+}
+
+
+@pytest.mark.parametrize("change", CHANGES)
+def test_row_that_its_events_contradict_is_named(db: Database, change: str) -> None:
+    run_id = journal()
+    with connection.cursor() as cursor:
+        cursor.execute(change)
+    assert CHANGES[change] in queries.check_run_chain(run_id).problems
+
+
+def test_row_that_is_gone_is_named(db: Database) -> None:
+    run_id = journal()
+    with connection.cursor() as cursor:
+        cursor.execute("DELETE FROM ledger_undohandle")
+        cursor.execute("DELETE FROM ledger_step")
+    assert queries.check_run_chain(run_id).problems == ("step 0: it has no row, its events say succeeded",)
