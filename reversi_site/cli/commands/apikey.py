@@ -31,7 +31,7 @@ def apikey() -> None:
     """
 
 
-@apikey.command()
+@apikey.command(short_help="Make a key for a user.")
 @click.argument("user", type=NAME)
 @click.option(
     "--role", "roles", type=NAME, multiple=True, metavar="R", help="Only this of the owner's roles; repeatable."
@@ -96,7 +96,7 @@ def create(
         emit_lines([*_lines(record), f"shown once: {key}"])
 
 
-@apikey.command("list")
+@apikey.command("list", short_help="List the keys.")
 @click.option("--user", type=NAME, help="Only this user's.")
 @json_option
 def list_(*, user: str | None, is_json: bool) -> None:
@@ -116,7 +116,7 @@ def list_(*, user: str | None, is_json: bool) -> None:
         emit_lines([line for record in found for line in _lines(record)] or ["no keys"])
 
 
-@apikey.command()
+@apikey.command(short_help="Revoke a key.")
 @click.argument("prefix", type=NAME)
 @json_option
 def revoke(*, prefix: str, is_json: bool) -> None:

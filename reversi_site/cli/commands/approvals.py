@@ -33,7 +33,7 @@ def approvals() -> None:
     """
 
 
-@approvals.command("list")
+@approvals.command("list", short_help="List the requests that wait.")
 @click.option("--all", "is_all", is_flag=True, help="Ended ones too.")
 @click.option("--run", type=RUN, help="Only this run's.")
 @json_option
@@ -55,7 +55,7 @@ def list_(*, is_all: bool, run: str | None, is_json: bool) -> None:
         emit_lines([_line(record) for record in found] or ["no approvals"])
 
 
-@approvals.command()
+@approvals.command(short_help="Show a request whole.")
 @click.argument("id_", metavar="ID", type=NAME)
 @json_option
 def show(*, id_: str, is_json: bool) -> None:
@@ -71,7 +71,7 @@ def show(*, id_: str, is_json: bool) -> None:
     _tell(get_approval(id_, now=now), is_json)
 
 
-@approvals.command()
+@approvals.command(short_help="Agree to a call.")
 @click.argument("id_", metavar="ID", type=NAME)
 @click.option("--by", type=NAME, metavar="NAME", help="The user who votes; default is the user of this machine.")
 @click.option("--reason", type=REASON, default=None, metavar="TEXT", help="Why; kept for good.")
@@ -89,7 +89,7 @@ def approve(*, id_: str, by: str | None, reason: str | None, is_json: bool) -> N
     _tell(_vote(id_, "approve", by, reason), is_json)
 
 
-@approvals.command()
+@approvals.command(short_help="Refuse a call.")
 @click.argument("id_", metavar="ID", type=NAME)
 @click.option("--by", type=NAME, metavar="NAME", help="The user who votes; default is the user of this machine.")
 @click.option("--reason", type=REASON, default=None, metavar="TEXT", help="Why; the agent is told.")

@@ -31,7 +31,7 @@ def roles() -> None:
     """
 
 
-@roles.command()
+@roles.command(short_help="Make the groups of the roles.")
 @json_option
 def setup(*, is_json: bool) -> None:
     """Make the groups of the five roles where they are missing.
@@ -51,7 +51,7 @@ def setup(*, is_json: bool) -> None:
         emit_lines([f"made {', '.join(made)}" if made else "the five roles are there"])
 
 
-@roles.command("list")
+@roles.command("list", short_help="List the users and what they are.")
 @json_option
 def list_(*, is_json: bool) -> None:
     """List the users and what they are.
@@ -70,7 +70,7 @@ def list_(*, is_json: bool) -> None:
         emit_lines([_line(person) for person in people] or ["no users"])
 
 
-@roles.command()
+@roles.command(short_help="Put a user into roles or groups.")
 @click.argument("user", type=NAME)
 @click.argument("names", type=NAME, nargs=-1, required=True, metavar="ROLE…")
 @json_option
@@ -88,7 +88,7 @@ def grant(*, user: str, names: tuple[str, ...], is_json: bool) -> None:
     _tell(grant_roles(username=user, roles=names, actor=local_principal(), now=now), is_json)
 
 
-@roles.command()
+@roles.command(short_help="Take a user out of roles or groups.")
 @click.argument("user", type=NAME)
 @click.argument("names", type=NAME, nargs=-1, required=True, metavar="ROLE…")
 @json_option
