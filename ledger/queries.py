@@ -125,7 +125,14 @@ def _handle_digests(run_id: str, span: tuple[int, int] | None) -> dict[int, str]
     `span` are the first and the last step that is looked at; None is all.
     """
     data = EventData.objects.filter(event__run_id=run_id, event__kind__in=HANDLE_EVENTS)
-    of_steps = data.filter(event__step__isnull=False) if span is None else data.filter(event__step__range=span)
+    match span:
+        case None:
+            of_steps = data.filter(event__step__isnull=False)
+        case (first, last) if first == last:
+            # Only for one step is the index used to its end, on both engines.
+            of_steps = data.filter(event__step=first)
+        case _:
+            of_steps = data.filter(event__step__range=span)
     digests: dict[int, str] = {}
     for step, body in of_steps.order_by("event__seq").values_list("event__step", "data"):
         digest = json.loads(bytes(body)).get("handle_digest")
