@@ -95,8 +95,8 @@ MUTANTS: Sequence[Mutant] = (
     Mutant(
         "unverified counts as complete",
         "rollback/core/report.py",
-        "return not self.unverified and not any(",
-        "return not any(",
+        "return is_answered and not self.unverified and not self.rowless",
+        "return is_answered and not self.rowless",
         UNDOING,
     ),
     Mutant(
