@@ -50,7 +50,7 @@ class Step(Answer):
     settled_by = choices(SettledBy, allow_null=True)
     error = _Char(allow_null=True)
     unrecoverable = _Char(allow_null=True)
-    read_back = choices(ReadBack)
+    read_back = choices(ReadBack, allow_null=True)
     disputed = serializers.BooleanField()
     by_hand = serializers.BooleanField()
     undo_outcome_unknown = serializers.BooleanField()

@@ -49,7 +49,7 @@ def step_document(step: StepRecord) -> dict[str, Any]:
         "settled_by": step.settled_by.value if step.settled_by else None,
         "error": step.error,
         "unrecoverable": step.unrecoverable,
-        "read_back": step.read_back.value,
+        "read_back": step.read_back.value if step.state.value == "compensated" else None,
         "disputed": step.is_disputed,
         "by_hand": step.is_by_hand,
         "undo_outcome_unknown": step.is_undo_outcome_unknown,

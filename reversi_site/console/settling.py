@@ -56,11 +56,17 @@ def ways_to_settle(step: StepRecord, kind: Kind) -> tuple[Settling, ...]:
 
 def _ways(step: StepRecord, kind: Kind) -> Iterator[Settling]:
     state = step.state
-    is_overruled = step.is_disputed and may_move(state, Move.OVERRULE_SUCCEEDED)
-    if may_move(state, Move.RESOLVE_SUCCEEDED) or is_overruled:
+
+    def may(*moves: Move) -> bool:
+        return any(may_move(state, move, is_disputed=step.is_disputed) for move in moves)
+
+    if may(Move.RESOLVE_SUCCEEDED, Move.OVERRULE_SUCCEEDED):
         yield HAPPENED
+    if may(Move.RESOLVE_FAILED, Move.OVERRULE_FAILED):
         yield NOT_HAPPENED
-    if may_move(state, Move.DENY_COMPENSATION):
+    if may(Move.DENY_COMPENSATION):
         yield NOT_UNDONE
-    if may_move(state, Move.COMPENSATE_BY_HAND) and (state is not StepState.SUCCEEDED or kind in _UNPLANNED):
+    if may(Move.CONFIRM_COMPENSATION) or (
+        may(Move.COMPENSATE_BY_HAND) and (state is not StepState.SUCCEEDED or kind in _UNPLANNED)
+    ):
         yield UNDONE

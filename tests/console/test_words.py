@@ -237,14 +237,15 @@ def test_a_plan_is_counted_with_what_will_be_done_first() -> None:
 def test_ways_to_settle_are_those_that_the_journal_takes(state: StepState, is_disputed: bool, kind: Kind) -> None:
     step = make_step(manifest=undoable(), state=state, is_disputed=is_disputed).record
     by_hand = {"compensated"} if kind is not Kind.COMPENSATE else set()
+    overruled = {"failed"} if is_disputed else set()
     expected = {
         StepState.INTENDED: {"succeeded", "failed"},
         StepState.UNCERTAIN: {"succeeded", "failed"},
         StepState.SUCCEEDED: ({"succeeded", "failed"} if is_disputed else set()) | by_hand,
         StepState.FAILED: {"succeeded", "failed"} if is_disputed else set(),
         StepState.COMPENSATING: {"compensated"},
-        StepState.COMPENSATED: set(),
-        StepState.COMPENSATION_FAILED: {"succeeded", "compensated"},
+        StepState.COMPENSATED: {"compensated"} | overruled if is_disputed else set(),
+        StepState.COMPENSATION_FAILED: {"succeeded", "compensated"} | overruled,
     }
 
     assert {way.status.value for way in ways_to_settle(step, kind)} == expected[state]

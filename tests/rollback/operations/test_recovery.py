@@ -15,6 +15,7 @@ from ledger.queries import get_run
 from rollback.core.jobs import JobRecord, JobState
 from rollback.core.ports import Tools
 from rollback.models import RollbackJob
+from rollback.operations import recovery
 from rollback.operations.jobs import claim_job, start_rollback
 from rollback.operations.recovery import MOST_CLAIMS, MOST_ENQUEUES, recover_abandoned_jobs
 from rollback.queries import get_job, get_last_job
@@ -132,7 +133,11 @@ def test_a_foreground_job_whose_process_died_is_ended_and_its_run_given_back(aba
     assert roll_back(downstream=world).is_complete
 
 
-def test_a_broken_run_does_not_keep_the_others_from_recovery(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_broken_run_does_not_keep_the_others_from_recovery(
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # A migration in the same process may have switched off the loggers that were made before it.
+    monkeypatch.setattr(recovery.logger, "disabled", False)
     for run_id in ("run_a", "run_broken", "run_c"):
         make_run(run_id=run_id)
         start_rollback(run_id=run_id, actor=OPERATOR, now=START)
