@@ -93,6 +93,20 @@ MUTANTS: Sequence[Mutant] = (
         UNDOING,
     ),
     Mutant(
+        "a row is believed against its events",
+        "rollback/core/assessment.py",
+        "if step.contradiction is not None:",
+        "if step.contradiction is not None and step.is_reading:",
+        ("tests/rollback/operations/test_changed_rows.py",),
+    ),
+    Mutant(
+        "a queued rollback lets calls through",
+        "ledger/operations/runs.py",
+        'run.row.is_rolling_back = True\n    append(run, [EventDraft("rollback_queued"',
+        'append(run, [EventDraft("rollback_queued"',
+        ("tests/rollback/operations/test_jobs.py",),
+    ),
+    Mutant(
         "unverified counts as complete",
         "rollback/core/report.py",
         "return is_answered and not self.unverified and not self.rowless",
