@@ -1,79 +1,24 @@
-"""Child processes that make the same approved call at the same moment, each from many threads.
+"""The same approved call, made by many processes at the same moment, each from many threads."""
 
-Run as a program: reads one JSON line of orders, prints `ready`, waits for a line, lets its threads start together, and
-prints one JSON line of what became of their calls.
-"""
+from threading import Barrier
+from typing import Any
 
-import json
-import subprocess
-import sys
-from contextlib import ExitStack
-from threading import Barrier, Thread
-
+from tests import racing
 from tests.databases import Database
-
-Endings = list[str]
+from tests.racing import Endings
 
 
 def race(*, db: Database, run_id: str, processes: int, threads: int) -> Endings:
     """Make processes x threads equal calls of the run; returns how each ended."""
-    orders = json.dumps({"run_id": run_id, "threads": threads})
-    with ExitStack() as stack:
-        children = [stack.enter_context(_start(db)) for _ in range(processes)]
-        for child in children:
-            _tell(child, orders)
-        for child in children:
-            assert _hear(child) == "ready"
-        for child in children:
-            _tell(child, "go")
-        return [ending for child in children for ending in json.loads(_hear(child))]
+    orders = {"run_id": run_id, "threads": threads}
+    return racing.race(db=db, module="tests.approvals.racing", processes=processes, orders=orders)
 
 
-def _start(db: Database) -> subprocess.Popen[str]:
-    command = [sys.executable, "-m", "tests.approvals.racing"]
-    return subprocess.Popen(command, env=db.env(), stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
-
-
-def _tell(child: subprocess.Popen[str], line: str) -> None:
-    assert child.stdin is not None
-    print(line, file=child.stdin, flush=True)
-
-
-def _hear(child: subprocess.Popen[str]) -> str:
-    assert child.stdout is not None
-    line = child.stdout.readline().strip()
-    assert line, "a child died"
-    return line
-
-
-def _run_child() -> None:
-    import django
-
-    django.setup()
-    orders = json.loads(sys.stdin.readline())
-    start = Barrier(orders["threads"] + 1)
-    endings: Endings = []
-    threads = [Thread(target=_caller, args=(orders["run_id"], start, endings)) for _ in range(orders["threads"])]
-    for thread in threads:
-        thread.start()
-    _say("ready")
-    sys.stdin.readline()
-    start.wait()
-    for thread in threads:
-        thread.join()
-    _say(json.dumps(endings))
-
-
-def _say(line: str) -> None:
-    sys.stdout.write(f"{line}\n")
-    sys.stdout.flush()
-
-
-def _caller(run_id: str, start: Barrier, endings: Endings) -> None:
+def _caller(orders: dict[str, Any], start: Barrier, endings: Endings) -> None:
     from django.db import connections
 
     start.wait()
-    endings.append(_ending(run_id))
+    endings.append(_ending(orders["run_id"]))
     connections.close_all()
 
 
@@ -92,4 +37,4 @@ def _ending(run_id: str) -> str:
 
 
 if __name__ == "__main__":
-    _run_child()
+    racing.run_child(_caller)
