@@ -16,7 +16,13 @@ SERVER_ERRORS = range(500, 600)
 
 
 def outcome_of_error(error: BaseException) -> StepState:
-    """Return what an exception out of a tool's function says: `failed`, or `uncertain`."""
+    """Return what an exception out of a tool's function says: `failed`, or `uncertain`.
+
+    Of a group one lost answer is enough.
+    """
+    if isinstance(error, ExceptionGroup):
+        outcomes = {outcome_of_error(each) for each in error.exceptions}
+        return StepState.UNCERTAIN if StepState.UNCERTAIN in outcomes else StepState.FAILED
     return StepState.UNCERTAIN if is_answer_lost(error) else StepState.FAILED
 
 

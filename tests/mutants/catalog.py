@@ -25,10 +25,10 @@ TREES = ("tests/system/test_tree_property.py",)
 MUTANTS: Sequence[Mutant] = (
     Mutant(
         "the outcome is written before the call",
-        "gateway/operations/calls.py",
-        "        result = attempts.run()\n    except",
-        "        _record_failure(begun, TimeoutError(), StepState.FAILED, clock)\n"
-        "        result = attempts.run()\n    except",
+        "gateway/operations/conversation.py",
+        "    answer = yield from attempts.made()\n",
+        '    yield from _recorded(Complete(begun, StepState.FAILED, error="too early"))\n'
+        "    answer = yield from attempts.made()\n",
         CALLS,
     ),
     Mutant(

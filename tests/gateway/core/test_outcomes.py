@@ -38,6 +38,8 @@ ERRORS: dict[str, tuple[BaseException, StepState, bool]] = {
     "tool is busy": (Refused(429), FAILED, True),
     "server broke": (Refused(503), FAILED, True),
     "bug": (KeyError("id"), FAILED, False),
+    "a group with a lost answer": (ExceptionGroup("", [KeyError("id"), TimeoutError()]), UNCERTAIN, True),
+    "a group without one": (ExceptionGroup("", [KeyError("id")]), FAILED, False),
     "no such file": (FileNotFoundError(), FAILED, False),
     "interrupted": (KeyboardInterrupt(), UNCERTAIN, False),
     "exit": (SystemExit(), UNCERTAIN, False),
