@@ -10,7 +10,9 @@ from dataclasses import replace
 from datetime import datetime
 from fnmatch import fnmatchcase
 
-from django.db.models import Exists, OuterRef, Q, QuerySet
+from django.db.models import Exists, OuterRef, Q, QuerySet, Value
+from django.db.models.fields.json import KeyTextTransform
+from django.db.models.lookups import Exact
 
 from ledger.core import chain
 from ledger.core.errors import RunNotFound, StepNotFound
@@ -76,6 +78,18 @@ def list_runs(
         rows = rows.filter(_needs_attention())
     found = (run_record(row) for row in rows.iterator() if actor is None or fnmatchcase(row.actor, actor))
     return [run for run, _ in zip(found, range(limit), strict=False)]
+
+
+def list_open_runs(
+    *, principal: str, labels: Mapping[str, str], active_after: datetime | None = None
+) -> Sequence[RunRecord]:
+    """Return the open runs of a principal that carry all of the labels, oldest first."""
+    rows = Run.objects.filter(principal=principal, state=RunState.OPEN.value).order_by("opened_at", "id")
+    for name, value in labels.items():
+        rows = rows.filter(Exact(KeyTextTransform(name, "labels"), Value(value)))
+    if active_after is not None:
+        rows = rows.filter(active_at__gt=active_after)
+    return [run_record(row) for row in rows]
 
 
 def _needs_attention() -> Exists:

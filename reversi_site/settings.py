@@ -83,6 +83,7 @@ LOGGING = {
 GATEWAY_TIMEOUT_MS = 60_000
 CALLER_TIMEOUT_MS = 15 * 60_000
 SWEEP_GRACE_MS = 60_000
+GATEWAY_IDLE_RUN_MS = 30 * 60_000
 
 # The composition root passes its wiring to the apps below by name: which tools a worker can reach.
 REVERSI_TOOLS = os.environ.get("REVERSI_TOOLS") or "reversi_site.wiring.configured_tools"

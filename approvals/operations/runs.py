@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from datetime import datetime
 
-from approvals.core.people import Act, Caller, narrow, require, require_on_run
+from approvals.core.people import Act, Caller, RunFields, narrow, require, require_on_run
 from approvals.queries import get_run_for
 from ledger.core.values import RunRecord
-from ledger.operations.runs import close_run, open_run
+from ledger.operations.runs import close_run, open_new_run, open_run
 
 
 def open_run_for(
@@ -44,6 +45,28 @@ def open_run_for(
     )
     require_on_run(caller, run, own=Act.OPEN_RUN, others=None)
     return run, is_new
+
+
+def open_new_run_for(
+    *, caller: Caller, fields: RunFields, now: datetime, reason: str = "", labels: Mapping[str, str] | None = None
+) -> RunRecord:
+    """Open a run of the caller's under an id of its own. Needs the caller's transaction.
+
+    Raises NotPermitted, and WiderThanKey where the fields are wider than the key.
+    """
+    require(caller, Act.OPEN_RUN)
+    within = narrow(caller.limits, **asdict(fields))
+    return open_new_run(
+        principal=caller.username,
+        now=now,
+        actor=within.actor,
+        tenant=within.tenant,
+        environment=within.environment,
+        mode=within.mode,
+        scope=within.scope,
+        reason=reason,
+        labels=labels,
+    )
 
 
 def close_run_for(*, caller: Caller, run_id: str, now: datetime) -> RunRecord:

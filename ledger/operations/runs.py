@@ -40,8 +40,51 @@ def open_run(
 
     Raises BadRunId and BadField for malformed input, ForeignRun when another principal opened it.
     """
+    names = _checked_names(principal=principal, actor=actor, tenant=tenant, environment=environment)
+    row = _new_row(run_id, now, names, mode=mode, scope=scope, reason=reason, labels=labels)
+    existing = Run.objects.filter(pk=row.id).first()
+    if existing is None:
+        try:
+            with durable():
+                return _insert(row, now), True
+        except IntegrityError:
+            # Another process opened the same id first: continue its run.
+            existing = Run.objects.get(pk=row.id)
+    if existing.principal != principal:
+        raise ForeignRun(row.id)
+    return queries.run_record(existing), False
+
+
+def open_new_run(
+    *,
+    principal: str,
+    now: datetime,
+    actor: str = "",
+    tenant: str = "",
+    environment: str = "",
+    mode: str = Mode.ENFORCE,
+    scope: tuple[str, ...] = (),
+    reason: str = "",
+    labels: Mapping[str, str] | None = None,
+) -> RunRecord:
+    """Open a run under an id of its own. Needs the caller's transaction."""
+    require_transaction()
+    names = _checked_names(principal=principal, actor=actor, tenant=tenant, environment=environment)
+    return _insert(_new_row(None, now, names, mode=mode, scope=scope, reason=reason, labels=labels), now)
+
+
+def _new_row(
+    run_id: str | None,
+    now: datetime,
+    names: Mapping[str, str],
+    *,
+    mode: str,
+    scope: tuple[str, ...],
+    reason: str,
+    labels: Mapping[str, str] | None,
+) -> Run:
     _require_mode(mode)
-    row = Run(
+    return Run(
         id=f"run_{new_ulid(now)}" if run_id is None else require_run_id(run_id),
         mode=mode,
         head=chain.GENESIS,
@@ -50,18 +93,8 @@ def open_run(
         scope=[require_text("scope", permission, limit=NAME) for permission in scope],
         reason=require_text("reason", reason, limit=REASON),
         labels=_checked_labels(labels or {}),
-        **_checked_names(principal=principal, actor=actor, tenant=tenant, environment=environment),
+        **names,
     )
-    existing = Run.objects.filter(pk=row.id).first()
-    if existing is None:
-        try:
-            return _insert(row, now), True
-        except IntegrityError:
-            # Another process opened the same id first: continue its run.
-            existing = Run.objects.get(pk=row.id)
-    if existing.principal != principal:
-        raise ForeignRun(row.id)
-    return queries.run_record(existing), False
 
 
 def _require_mode(mode: str) -> None:
@@ -91,11 +124,10 @@ def require_run_id(run_id: str) -> str:
 
 def _insert(row: Run, now: datetime) -> RunRecord:
     salt = secrets.token_bytes(SALT_BYTES)
-    with durable():
-        row.save(force_insert=True)
-        RunSalt(run=row, salt=salt).save(force_insert=True)
-        opened = {"mode": row.mode, "scope": row.scope, "reason": row.reason, "labels": row.labels}
-        append(LockedRun(row, salt), [EventDraft("opened", None, opened)], actor=row.principal, now=now)
+    row.save(force_insert=True)
+    RunSalt(run=row, salt=salt).save(force_insert=True)
+    opened = {"mode": row.mode, "scope": row.scope, "reason": row.reason, "labels": row.labels}
+    append(LockedRun(row, salt), [EventDraft("opened", None, opened)], actor=row.principal, now=now)
     return queries.run_record(row)
 
 
@@ -103,10 +135,16 @@ def close_run(*, run_id: str, actor: str, now: datetime) -> RunRecord:
     """Close a run: it takes no more calls. Closing a closed run changes nothing."""
     with durable():
         run = lock_run(run_id)
-        if run.row.state == RunState.OPEN:
-            run.row.state, run.row.closed_at = RunState.CLOSED, now
-            append(run, [EventDraft("closed")], actor=actor, now=now)
+        close_locked_run(run=run, actor=actor, now=now)
     return queries.run_record(run.row)
+
+
+def close_locked_run(*, run: LockedRun, actor: str, now: datetime) -> None:
+    """Close a run that the caller's transaction holds, unless it is closed already."""
+    require_transaction()
+    if run.row.state == RunState.OPEN:
+        run.row.state, run.row.closed_at = RunState.CLOSED, now
+        append(run, [EventDraft("closed")], actor=actor, now=now)
 
 
 def announce_rollback(*, run_id: str, data: Mapping[str, object], actor: str, now: datetime) -> None:

@@ -2,11 +2,12 @@
 
 `durable` is a write that is on disk when the block ends; it refuses to run inside another transaction, so nothing
 outside can take it back. `require_transaction` marks operations that write as part of a caller's durable block.
-`snapshot` reads everything in the block from one moment.
+`snapshot` reads everything in the block from one moment. `take_turns` is for what no row stands for yet.
 """
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -30,6 +31,19 @@ def require_no_transaction() -> None:
     """Raise when a transaction is open: the network must never be touched inside one."""
     if connection.in_atomic_block:
         raise RuntimeError("no transaction may be open while a tool is called")
+
+
+def take_turns(name: str) -> None:
+    """Wait for every other transaction that takes turns under this name; the turn lasts until the commit.
+
+    Needs the caller's transaction. What another one wrote in its turn is seen by whoever looks after this.
+    """
+    require_transaction()
+    # On SQLite an IMMEDIATE transaction holds the one write lock from its start.
+    if connection.vendor != "sqlite":
+        number = int.from_bytes(hashlib.sha256(name.encode()).digest()[:8], "big", signed=True)
+        with connection.cursor() as cursor:
+            cursor.execute("SELECT pg_advisory_xact_lock(%s)", [number])
 
 
 @contextmanager

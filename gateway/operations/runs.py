@@ -1,0 +1,141 @@
+"""The runs that a gateway opens for its clients: the current one of each principal and client, and others (D11).
+
+The current run is continued by every process in which the same client of the same principal calls under the same
+terms, until nothing has happened in it for the idle limit; then it is closed, and the next call opens another. Terms
+are what a run is opened with: a run of other terms, such as the wider ones of another key, is never continued.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from django.conf import settings
+
+from approvals.core.people import Act, Caller, RunFields, narrow, require
+from approvals.operations.runs import open_new_run_for, open_run_for
+from gateway.core.run_names import client_name
+from ledger.core.values import RunRecord
+from ledger.operations.journal import lock_run
+from ledger.operations.runs import close_locked_run
+from ledger.queries import list_open_runs
+from reversi_sdk.canonical import canonical_bytes
+from reversi_site.kit.transactions import durable, take_turns
+
+# Who closes a run that nobody closed.
+IDLE = "reversi:idle"
+EVERYTHING = ("*",)
+CLIENT_LABEL, ROLE_LABEL, CURRENT = "client", "gateway", "current"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunTerms:
+    """What a client's runs are opened with.
+
+    What is None is as the caller's key fixes it; else the actor is the client, and mode and scope are the widest that
+    the caller may have.
+    """
+
+    client: str
+    actor: str | None = None
+    tenant: str | None = None
+    environment: str | None = None
+    mode: str | None = None
+    scope: tuple[str, ...] | None = None
+    reason: str = ""
+
+
+def current_run(
+    *, caller: Caller, terms: RunTerms, now: datetime, idle_limit_ms: int | None = None
+) -> tuple[RunRecord, bool]:
+    """Return the current run of the caller's client, opened if there is none; the flag says whether it is new.
+
+    However many processes ask at once, they get the same one. Raises NotPermitted, and WiderThanKey for terms that are
+    wider than the caller's key.
+    """
+    require(caller, Act.OPEN_RUN)
+    fields = _fields(caller, terms)
+    limit = timedelta(milliseconds=settings.GATEWAY_IDLE_RUN_MS if idle_limit_ms is None else idle_limit_ms)
+    labels = {**_labels(terms), ROLE_LABEL: CURRENT}
+    found = _continued(caller, fields, labels, now - limit)
+    if found is not None:
+        return found, False
+    with durable():
+        take_turns(f"gateway run: {canonical_bytes([caller.username, labels[CLIENT_LABEL]]).decode()}")
+        # Another process may have opened it since we looked.
+        found = _continued(caller, fields, labels, now - limit)
+        if found is not None:
+            return found, False
+        _close_idle(caller, fields, labels, now)
+        run = open_new_run_for(caller=caller, fields=fields, now=now, reason=terms.reason, labels=labels)
+    return run, True
+
+
+def open_another_run(*, caller: Caller, terms: RunTerms, now: datetime) -> RunRecord:
+    """Open a run that only who knows its id continues; raises what current_run does."""
+    fields = _fields(caller, terms)
+    with durable():
+        return open_new_run_for(caller=caller, fields=fields, now=now, reason=terms.reason, labels=_labels(terms))
+
+
+def open_named_run(*, caller: Caller, run_id: str, terms: RunTerms, now: datetime) -> tuple[RunRecord, bool]:
+    """Continue the run of that id, or open it; the flag says whether it is new.
+
+    Raises BadRunId, ForeignRun, NotPermitted, and WiderThanKey also for a run that the caller's key was not made for.
+    """
+    fields = _fields(caller, terms)
+    return open_run_for(
+        caller=caller,
+        now=now,
+        run_id=run_id,
+        actor=fields.actor,
+        tenant=fields.tenant,
+        environment=fields.environment,
+        mode=fields.mode,
+        scope=fields.scope,
+        reason=terms.reason,
+        labels=_labels(terms),
+    )
+
+
+def _fields(caller: Caller, terms: RunTerms) -> RunFields:
+    limits = caller.limits
+    is_actor_fixed = limits is not None and limits.actor is not None
+    widest = EVERYTHING if limits is None else limits.scope
+    return narrow(
+        limits,
+        actor=client_name(terms.client) if terms.actor is None and not is_actor_fixed else terms.actor,
+        tenant=terms.tenant,
+        environment=terms.environment,
+        mode=terms.mode,
+        scope=widest if terms.scope is None else terms.scope,
+    )
+
+
+def _labels(terms: RunTerms) -> dict[str, str]:
+    return {CLIENT_LABEL: client_name(terms.client)}
+
+
+def _continued(
+    caller: Caller, fields: RunFields, labels: Mapping[str, str], active_after: datetime
+) -> RunRecord | None:
+    runs = list_open_runs(principal=caller.username, labels=labels, active_after=active_after)
+    return next((run for run in runs if _is_on(run, fields)), None)
+
+
+def _close_idle(caller: Caller, fields: RunFields, labels: Mapping[str, str], now: datetime) -> None:
+    for run in list_open_runs(principal=caller.username, labels=labels):
+        if _is_on(run, fields):
+            close_locked_run(run=lock_run(run.id), actor=IDLE, now=now)
+
+
+def _is_on(run: RunRecord, fields: RunFields) -> bool:
+    """Tell whether the run was opened with these fields."""
+    return (run.actor, run.tenant, run.environment, run.mode.value, run.scope) == (
+        fields.actor,
+        fields.tenant,
+        fields.environment,
+        fields.mode,
+        fields.scope,
+    )
