@@ -6,7 +6,7 @@ Built from the normal form by `reversi_sdk.manifests.manifest_from_normal`; dura
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, assert_never
 
@@ -55,13 +55,18 @@ class CompensationKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Verification:
-    """The declared read-back of an undo: `expect` maps a dotted path of the answer to its value (D37)."""
+    """The declared read-back of an undo: `expect` maps a dotted path of the answer to its value (D37).
+
+    `among` and `is_unordered` say how its answer is looked at (D108).
+    """
 
     tool: str
     arguments: Mapping[str, MapValue]
     expect: Mapping[str, MapValue]
     retries: int
     backoff_ms: int
+    among: Mapping[str, Reference] = field(default_factory=dict)
+    is_unordered: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,13 +105,27 @@ class AbsentWhen:
 
 
 @dataclass(frozen=True, slots=True)
+class UnusableWhen:
+    """Which text in the answer of a `before` read shows that nothing could be restored from it (D108)."""
+
+    path: tuple[str | int, ...]
+    glob: str
+
+
+@dataclass(frozen=True, slots=True)
 class Before:
-    """The read made just before the call, whose named values read as `$before` (D35)."""
+    """The read made just before the call, whose named values read as `$before` (D35).
+
+    `among` and `is_unordered` say how its answer is looked at (D108).
+    """
 
     tool: str
     arguments: Mapping[str, MapValue]
     proceeds_on_missing: bool
     absent_when: AbsentWhen | None
+    unusable_when: UnusableWhen | None = None
+    among: Mapping[str, Reference] = field(default_factory=dict)
+    is_unordered: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -404,13 +404,20 @@ def _resolve(value: MapValue, find: Finder) -> Found | Missing:
         case Const(value=literal):
             return Found(literal)
         case ListValue(items=items):
-            found = [_resolve(item, find) for item in items]
+            found = [_resolve_item(item, find) for item in items]
             return Found([item.value for item in found if isinstance(item, Found)])
         case ObjectValue(members=members):
             named = {name: _resolve(member, find) for name, member in members.items()}
             return Found({name: item.value for name, item in named.items() if isinstance(item, Found)})
         case _:
             assert_never(value)
+
+
+def _resolve_item(item: MapValue, find: Finder) -> Found | Missing:
+    """Resolve a list's item; an object of which no member is left stands for nothing and drops out (D37)."""
+    found = _resolve(item, find)
+    is_emptied = isinstance(item, ObjectValue) and bool(item.members) and found == Found({})
+    return MISSING if is_emptied else found
 
 
 def _resolve_reference(reference: Reference, find: Finder) -> Found | Missing:

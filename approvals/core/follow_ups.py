@@ -56,6 +56,7 @@ def named_values(manifest: Manifest, root: Root) -> Iterator[tuple[str, MapValue
     # The read is made once more before the undo, to see whether newer work stands there (D23).
     if manifest.before is not None:
         yield from manifest.before.arguments.items()
+        yield from manifest.before.among.items()
     if manifest.lookup is not None:
         yield from manifest.lookup.arguments.items()
     draft = manifest.draft
@@ -78,6 +79,7 @@ def _undo(undo: Undo | None) -> Iterator[tuple[str, MapValue]]:
 def _verification(undo: Undo) -> Iterator[tuple[str, MapValue]]:
     if undo.verification is not None:
         yield from undo.verification.arguments.items()
+        yield from undo.verification.among.items()
         yield from undo.verification.expect.items()
 
 

@@ -124,7 +124,7 @@ def _capture(candidate: Candidate, answer: BeforeAnswer | None, now: datetime) -
     if manifest is None or manifest.before is None:
         return NOT_DECLARED
     if answer is not None:
-        return capture(manifest, answer)
+        return capture(manifest, answer, candidate.request.args)
     _require_admission(candidate, now)
     arguments = read_arguments(manifest.before, candidate.request.args)
     if isinstance(arguments, Unavailable):

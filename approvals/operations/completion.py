@@ -54,7 +54,7 @@ def _success(step: StepRecord, result: Any, after: BeforeAnswer | None) -> Outco
         return Outcome(StepState.SUCCEEDED)
     handle = handle_with_result(manifest, step.handle, result)
     if after is not None:
-        handle = replace(handle, after=after_digest(get_keyed_digest(step.run_id), manifest, after))
+        handle = replace(handle, after=after_digest(get_keyed_digest(step.run_id), manifest, after, handle.find))
     unrecoverable = step.unrecoverable or missing_after(manifest, handle)
     return Outcome(StepState.SUCCEEDED, handle=handle, unrecoverable=unrecoverable)
 

@@ -13,6 +13,7 @@ from reversi_sdk.durations import MAX_MS, UNITS_MS
 from reversi_sdk.manifests.mapped import (
     AnswerPath,
     ArgumentMap,
+    ChosenItems,
     Expectations,
     ReferenceText,
     TemplateText,
@@ -68,13 +69,27 @@ def _tool(spelling: Spelling, about: str, *, is_aliased: bool = False) -> dict[s
     return {"operation": Field(OPERATION, about, is_required=True, alias=alias, code=OPERATION_MISSING)}
 
 
-def _verification(spelling: Spelling, roots: tuple[Root, ...]) -> Field:
-    fields = _tool(spelling, "A read-only tool, called after the undo", is_aliased=True) | {
-        "arguments": Field(ArgumentMap(spelling, roots), "Where its arguments come from", default={}),
-        "expect": Field(Expectations(spelling, roots), "Paths of the answer and what they must hold", is_required=True),
-        "retries": Field(Whole(1, 10), "How often to read", default=3),
-        "backoff_ms": Field(Span(), "Wait between reads, doubled each time", default=1000),
+def _looking(chosen: ChosenItems) -> dict[str, Field]:
+    about = "Lists of the answer of which only the items count that stand in the list named here (D108)"
+    return {
+        "among": Field(chosen, about),
+        "unordered": Field(Flag(), "Whether the order of lists in the answer means nothing (D108)", omitted=False),
     }
+
+
+def _verification(spelling: Spelling, roots: tuple[Root, ...]) -> Field:
+    fields = (
+        _tool(spelling, "A read-only tool, called after the undo", is_aliased=True)
+        | {
+            "arguments": Field(ArgumentMap(spelling, roots), "Where its arguments come from", default={}),
+            "expect": Field(
+                Expectations(spelling, roots), "Paths of the answer and what they must hold", is_required=True
+            ),
+            "retries": Field(Whole(1, 10), "How often to read", default=3),
+            "backoff_ms": Field(Span(), "Wait between reads, doubled each time", default=1000),
+        }
+        | _looking(ChosenItems(spelling, roots))
+    )
     return Field(Fields(fields, "Verification"), "Read back the result of the undo before it counts as done")
 
 
@@ -173,13 +188,22 @@ def _before(spelling: Spelling) -> Field:
         "AbsentWhen",
         ("path", "error"),
     )
-    arguments = ArgumentMap(spelling, (Root.ARGS,), is_mixed=spelling is _CONTRACT)
+    unusable = Fields(
+        {
+            "path": Field(AnswerPath(), "The path of a text in the answer", is_required=True),
+            "glob": Field(NAME, "What the text looks like when nothing can be restored from it", is_required=True),
+        },
+        "UnusableWhen",
+    )
+    is_mixed = spelling is _CONTRACT
+    arguments = ArgumentMap(spelling, (Root.ARGS,), is_mixed=is_mixed)
     fields = {
         "tool": Field(TOOL, "A read-only tool, called just before", is_required=True),
         "arguments": Field(arguments, "Where its arguments come from", default={}),
         "on_missing": Field(Word(("refuse", "proceed")), "What to do when the value is missing", omitted="refuse"),
         "absent_when": Field(absent, "How the answer says that the thing does not exist"),
-    }
+        "unusable_when": Field(unusable, "How the answer shows that nothing can be restored from it (D108)"),
+    } | _looking(ChosenItems(spelling, (Root.ARGS,), is_mixed=is_mixed))
     return Field(Fields(fields, "Before"), "The read whose values read as $before (D35)")
 
 

@@ -173,3 +173,27 @@ class TemplateText:
 
     def schema(self) -> Schema:
         return {"type": "string", "minLength": 1}
+
+
+@dataclass(frozen=True, slots=True)
+class ChosenItems:
+    """Paths of lists in an answer, and the list whose items are the ones that count."""
+
+    spelling: Spelling
+    roots: tuple[Root, ...]
+    is_mixed: bool = False
+
+    def read(self, value: Any, path: Path, report: Report) -> Any:
+        if not isinstance(value, dict):
+            report.add(path, f"must be an object of paths and references, not {kind_of(value)}")
+            return INVALID
+        if not value:
+            report.add(path, "needs at least one entry")
+        reference = ReferenceText(self.spelling, self.roots, PATH_INVALID, self.is_mixed)
+        for name, source in texts(value):
+            _check_path(name, (*path, name), report)
+            reference.read(source, (*path, name), report)
+        return copied(value)
+
+    def schema(self) -> Schema:
+        return {"type": "object", "minProperties": 1, "additionalProperties": {"type": "string", "minLength": 1}}

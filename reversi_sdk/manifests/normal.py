@@ -23,6 +23,7 @@ from reversi_sdk.model import (
     ManifestStatus,
     Retry,
     Undo,
+    UnusableWhen,
     Verification,
 )
 from reversi_sdk.references import (
@@ -165,6 +166,8 @@ def _verification(data: Data | None, spelling: Spelling) -> Verification | None:
         expect={path: parse_expected_value(value, spelling=spelling) for path, value in data["expect"].items()},
         retries=data["retries"],
         backoff_ms=data["backoff_ms"],
+        among={path: parse_reference(text, spelling=spelling) for path, text in data.get("among", {}).items()},
+        is_unordered=data.get("unordered", False),
     )
 
 
@@ -179,7 +182,7 @@ def _before(normalized: Data) -> Before | None:
     data = normalized.get("before")
     if data is None:
         return None
-    absent, default = data.get("absent_when"), _spelling(normalized)
+    absent, unusable, default = data.get("absent_when"), data.get("unusable_when"), _spelling(normalized)
     return Before(
         tool=data["tool"],
         arguments={
@@ -188,6 +191,9 @@ def _before(normalized: Data) -> Before | None:
         },
         proceeds_on_missing=data.get("on_missing") == "proceed",
         absent_when=None if absent is None else _absent_when(absent),
+        unusable_when=None if unusable is None else UnusableWhen(parse_path(unusable["path"]), unusable["glob"]),
+        among={path: _outside_reference(text, normalized) for path, text in data.get("among", {}).items()},
+        is_unordered=data.get("unordered", False),
     )
 
 

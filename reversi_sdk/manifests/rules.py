@@ -149,6 +149,10 @@ def _values(place: Place) -> Iterator[tuple[Path, MapValue]]:
         value, _ = read_map_value(source, spelling=place.spelling)
         if value is not None:
             yield (*place.path, place.map_field, name), value
+    for name, source in texts(place.data.get("among", {})):
+        value, _ = read_map_value(source, spelling=place.spelling)
+        if value is not None:
+            yield (*place.path, "among", name), value
     for name, source in texts(place.data.get("expect", {})):
         value, _ = read_expected_value(source, spelling=place.spelling)
         if value is not None:

@@ -1,13 +1,14 @@
-"""Compare what a read-back answered with what a manifest expects after the undo (D37)."""
+"""Compare what a read-back answered with what a manifest expects after the undo (D37, D108)."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from approvals.core.redaction import REDACTED
 from ledger.core.handles import Handle
+from reversi_sdk.answers import narrowed, unordered
 from reversi_sdk.canonical import lenient_bytes
 from reversi_sdk.model import Verification
 from reversi_sdk.references import (
@@ -28,7 +29,10 @@ _SHOWN = 200
 
 @dataclass(frozen=True, slots=True)
 class Expectation:
-    """A read that can be made, and what its answer must show; `shown` are the expected values without secrets."""
+    """A read that can be made, and what its answer must show; `shown` are the expected values without secrets.
+
+    Of each list in `among` only the items listed there count.
+    """
 
     tool: str
     arguments: Mapping[str, Any]
@@ -36,13 +40,16 @@ class Expectation:
     shown: Mapping[str, Any]
     reads: int
     backoff_ms: int
+    among: Mapping[str, Any] = field(default_factory=dict)
+    is_unordered: bool = False
 
 
 def expectation_of(verification: Verification, handle: Handle, redaction: tuple[Reference, ...]) -> Expectation | str:
     """Fill a declared read-back from the undo handle, or say which value it lacks."""
     arguments = resolve(verification.arguments, handle.find)
     expect = resolve(verification.expect, handle.find)
-    for filled in (arguments, expect):
+    among = resolve(verification.among, handle.find)
+    for filled in (arguments, expect, among):
         if isinstance(filled, Unavailable):
             return f"cannot verify: arguments unavailable ({filled.reason})"
     dropped = _dropped(verification, handle)
@@ -56,6 +63,8 @@ def expectation_of(verification: Verification, handle: Handle, redaction: tuple[
         shown={path: _presentable(path, value) for path, value in _values(shown).items()},
         reads=verification.retries + 1,
         backoff_ms=verification.backoff_ms,
+        among=_values(among),
+        is_unordered=verification.is_unordered,
     )
 
 
@@ -82,9 +91,12 @@ def _values(filled: Arguments | Unavailable) -> Mapping[str, Any]:
 
 def first_mismatch(expectation: Expectation, answer: Any) -> str | None:
     """Return the first expectation that the answer does not meet, in words, or None when it meets all."""
+    chosen = narrowed(answer, expectation.among)
+    if isinstance(chosen, str):
+        return chosen
     for path, wanted in expectation.expect.items():
-        found = follow(answer, parse_path(path))
-        if isinstance(found, Found) and lenient_bytes(found.value) == lenient_bytes(wanted):
+        found = follow(chosen.value, parse_path(path))
+        if isinstance(found, Found) and _is_equal(expectation, found.value, wanted):
             continue
         shown = expectation.shown.get(path)
         expected = _json(shown)
@@ -92,6 +104,12 @@ def first_mismatch(expectation: Expectation, answer: Any) -> str | None:
         what = "is missing" if not isinstance(found, Found) else f"is {REDACTED if is_secret else _seen(found.value)}"
         return f"`{path}` {what}, expected {expected}"
     return None
+
+
+def _is_equal(expectation: Expectation, seen: Any, wanted: Any) -> bool:
+    if expectation.is_unordered:
+        seen, wanted = unordered(seen), unordered(wanted)
+    return lenient_bytes(seen) == lenient_bytes(wanted)
 
 
 def _seen(value: Any) -> str:

@@ -117,7 +117,7 @@ def what_changed_since(work: Work, step: PlanStep, *, was_sent: bool) -> str | N
         return f"changed since, perhaps: {tool} cannot be asked ({arguments.reason})"
     answer = _read(work, step, tool, arguments.values)
     seen = BeforeAnswer(value=answer.value) if isinstance(answer, Answer) else BeforeAnswer(error=answer.error)
-    found = after_digest(work.keyed_digest, manifest, seen)
+    found = after_digest(work.keyed_digest, manifest, seen, handle.find)
     if found is None:
         return f"changed since, perhaps: {tool} did not answer ({seen.error})"
     undone = before_digest(work.keyed_digest, manifest, handle) if was_sent else None

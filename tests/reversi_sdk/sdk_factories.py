@@ -97,7 +97,8 @@ def full_flat() -> dict[str, Any]:
             "residue": "the customer saw it",
             "requires_approval": True,
             "timeout_ms": "20s",
-            "verification": VERIFICATION | {"retries": 2, "backoff_ms": "2s"},
+            "verification": VERIFICATION
+            | {"retries": 2, "backoff_ms": "2s", "unordered": True, "among": {"lines": "$result.lines"}},
             "deadline": {"within_ms": "2h"},
             "fallback": {"tool": "shop.refund", "argument_map": {}, "deadline": {"at": "$result.until"}},
             "when_absent": {"tool": "shop.drop", "argument_map": {"id": "$args.id"}, "residue": ["a gap"]},
@@ -116,7 +117,13 @@ def full_flat() -> dict[str, Any]:
         key_carrier={"argument": "key"},
         audit={"retention_days": 30, "evidence_export": "required", "redaction": ["$args.card"]},
         schema_hash="sha256:0123456789abcdef",
-        before=BEFORE | {"on_missing": "proceed"},
+        before=BEFORE
+        | {
+            "on_missing": "proceed",
+            "unordered": True,
+            "unusable_when": {"path": "text", "glob": "*?"},
+            "among": {"lines": "$args.lines"},
+        },
         touches=["order:{{args.id}}", "stock:{{result.id}}"],
         lookup=LOOKUP | {"result_map": {"id": "$lookup.items[0].id"}, "settle_after": "5s", "valid_for": "1d"},
         draft=DRAFT,
@@ -141,7 +148,7 @@ def full_contract() -> dict[str, Any]:
     lookup = CONTRACT_LOOKUP | {"result_map": {"id": "lookup.id"}, "settle_after": 0}
     data = contract(inverse=inverse, compensate=AMENDS, lookup=lookup, draft=CONTRACT_DRAFT, reversible=True)
     return data | {
-        "before": BEFORE | {"arguments": {"id": "request.id", "b": "$args.b"}},
+        "before": BEFORE | {"arguments": {"id": "request.id", "b": "$args.b"}, "among": {"lines": "request.lines"}},
         "audit": {"redaction": ["request.card"]},
     }
 

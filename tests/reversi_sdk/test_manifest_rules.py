@@ -167,6 +167,20 @@ FLAT_CASES: dict[str, tuple[Any, str, str]] = {
         "before.absent_when.path",
         "must be a text",
     ),
+    "unusable without glob": (
+        flat(before=BEFORE | {"unusable_when": {"path": "a"}}),
+        "before.unusable_when.glob",
+        "is required",
+    ),
+    "unordered no flag": (flat(before=BEFORE | {"unordered": "yes"}), "before.unordered", "true or false"),
+    "among empty": (flat(before=BEFORE | {"among": {}}), "before.among", "at least one"),
+    "among no object": (flat(before=BEFORE | {"among": ["a"]}), "before.among", "must be an object of paths"),
+    "among no path": (flat(before=BEFORE | {"among": {"a b": "$args.a"}}), "before.among.a b", "is no path"),
+    "among optional": (
+        compensating(verification=VERIFICATION | {"among": {"a": "$result.a?"}}),
+        "compensation.verification.among.a",
+        "cannot be optional",
+    ),
     "on_missing": (flat(before=BEFORE | {"on_missing": "skip"}), "before.on_missing", "refuse or proceed"),
     "by": (flat(lookup=LOOKUP | {"by": "name"}), "lookup.by", "idempotency_key or id"),
     "promote missing": (flat(draft=DRAFT | {"promote": None}), "draft.promote", "must be an object, not null"),
@@ -334,6 +348,11 @@ CODE_CASES: dict[str, tuple[Any, str, str]] = {
     "before undeclared": (
         compensating(argument_map={"a": "$before.x"}),
         "compensation.argument_map.a",
+        "path_root_not_allowed",
+    ),
+    "before undeclared in among": (
+        compensating(verification=VERIFICATION | {"among": {"a": "$before.x"}}),
+        "compensation.verification.among.a",
         "path_root_not_allowed",
     ),
     "before undeclared in expect": (

@@ -233,6 +233,14 @@ def test_resolve_leaves_out_what_is_optional_and_missing() -> None:
     assert _resolved(data, args={"b": 2}) == Arguments({"l": [2], "o": {"y": 2}})
 
 
+def test_resolve_drops_an_item_of_which_no_member_is_left() -> None:
+    item = {"name": "$args.name?", "note": "$args.note?"}
+    data = {"l": [item, {"o": item}, {}, {"const": {}}], "o": {"inner": item}}
+
+    assert _resolved(data, args={}) == Arguments({"l": [{"o": {}}, {}, {}], "o": {"inner": {}}})
+    assert _resolved({"l": [item]}, args={"note": None}) == Arguments({"l": [{"note": None}]})
+
+
 def test_resolve_is_all_or_nothing_and_says_why() -> None:
     found = _resolved({"amount": "$args.amount", "charge_id": ["$result.id"]}, args={"amount": 1}, result={})
 

@@ -12,8 +12,10 @@ from rollback.core.read_back import Expectation, expectation_of, first_mismatch
 from tests.rollback.factories import make_handle, undoable
 
 
-def expect(expected: dict[str, Any], *, values: dict[str, Any] | None = None, redact: str | None = None) -> Expectation:
-    verification = {"tool": "shop.get", "arguments": {"id": "$result.id"}, "expect": expected}
+def expect(
+    expected: dict[str, Any], *, values: dict[str, Any] | None = None, redact: str | None = None, **looking: Any
+) -> Expectation:
+    verification = {"tool": "shop.get", "arguments": {"id": "$result.id"}, "expect": expected, **looking}
     undo = undoable(undo={"verification": verification}).undo
     assert undo is not None
     assert undo.verification is not None
@@ -113,3 +115,36 @@ def test_a_read_back_that_cannot_be_filled_says_so(missing: str) -> None:
 
     assert isinstance(found, str)
     assert found.startswith("cannot verify: arguments unavailable")
+
+
+@pytest.mark.parametrize(("is_unordered", "mismatch"), [(True, None), (False, "`l` is [[2,1],3], expected [3,[1,2]]")])
+def test_order_counts_unless_the_manifest_says_otherwise(is_unordered: bool, mismatch: str | None) -> None:
+    expectation = expect({"l": [3, [1, 2]]}, unordered=is_unordered)
+
+    assert first_mismatch(expectation, {"l": [[2, 1], 3]}) == mismatch
+
+
+def test_unordered_still_counts_items() -> None:
+    told = first_mismatch(expect({"l": [1, 2]}, unordered=True), {"l": [2, 1, 1]})
+
+    assert told == "`l` is [2,1,1], expected [1,2]"
+
+
+def test_only_chosen_items_are_looked_at() -> None:
+    expectation = expect({"l": []}, values={"$result.made": ["a"]}, among={"l": "$result.made"})
+
+    assert first_mismatch(expectation, {"l": ["b", "c"]}) is None
+    assert first_mismatch(expectation, {"l": ["b", "a"]}) == '`l` is ["a"], expected []'
+    assert first_mismatch(expectation, {"l": "a"}) == "`l` of the answer is no list"
+
+
+def test_a_choice_that_cannot_be_made_says_so() -> None:
+    undo = undoable(
+        undo={"verification": {"tool": "shop.get", "expect": {"l": []}, "among": {"l": "$result.made"}}}
+    ).undo
+    assert undo is not None
+    assert undo.verification is not None
+
+    found = expectation_of(undo.verification, make_handle(values={}), ())
+
+    assert found == "cannot verify: arguments unavailable (argument l: $result.made names nothing)"
