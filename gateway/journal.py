@@ -86,6 +86,7 @@ class Journal:
         except RuntimeError:
             raise JournalClosed from None
         with anyio.move_on_after(self._deadline_s, shield=True):
+            # What is still queued at the deadline is cancelled with the waiting.
             return await asyncio.wrap_future(future)
         return job.result_or_leave(future, self._deadline_s)
 
@@ -119,7 +120,6 @@ class _Job(Generic[T]):
     def result_or_leave(self, future: Future[T], deadline_s: float) -> T:
         """Return the result that came at the last moment; else raise JournalLate and leave it to `late`."""
         if self._claim.acquire(blocking=False):
-            future.cancel()
             logger.error("the journal did not answer within %g s", deadline_s)
             raise JournalLate(deadline_s)
         return future.result()

@@ -363,3 +363,30 @@ def test_call_that_a_person_settled_otherwise_meanwhile_is_disputed(db: Database
     assert called.result == {"id": "o1"}
     assert "could not be recorded" in called.notes[0]
     assert list_steps(run.id)[0].is_disputed
+
+
+def test_call_that_is_interrupted_in_the_read_after_succeeded(db: Database) -> None:
+    run, prices = make_run(), Prices()
+
+    def order(args: Mapping[str, Any], key: str | None) -> dict[str, Any]:
+        prices.price = 9
+        return {"id": "o1"}
+
+    def read(tool: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
+        if prices.price == 9:
+            raise KeyboardInterrupt
+        return {"price": 7}
+
+    with pytest.raises(KeyboardInterrupt):
+        make_call(run_id=run.id, execute=order, reader=read, snapshot=restoring())
+
+    assert states(run.id) == [StepState.SUCCEEDED]
+
+
+def test_call_raises_on_the_end_of_an_iterator_as_itself(db: Database) -> None:
+    run = make_run()
+
+    with pytest.raises(StopIteration):
+        make_call(run_id=run.id, execute=Tool(StopIteration()))
+
+    assert states(run.id) == [StepState.FAILED]
