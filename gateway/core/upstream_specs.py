@@ -1,0 +1,86 @@
+"""What it takes to open a session with an upstream: an MCP server behind the gateway (D27).
+
+The name is what a step remembers: an undo goes to the upstream of that name and to no other. An upstream that is given
+by flags is named after what it is, so that two servers on one store never share a name.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from reversi_sdk.canonical import canonical_bytes
+
+STEM = 40
+DIGITS = 6
+_RUNNERS = frozenset({"npx", "node", "bunx", "uvx", "uv", "python", "python3", "pipx", "docker", "env", "sh", "bash"})
+
+
+@dataclass(frozen=True, slots=True)
+class UpstreamSpec:
+    """A server by command or by URL, one of the two. Agents see its tools with `prefix` in front of their names."""
+
+    name: str
+    command: tuple[str, ...] | None = None
+    env: tuple[tuple[str, str], ...] = ()
+    cwd: Path | None = None
+    url: str | None = None
+    headers: tuple[tuple[str, str], ...] = ()
+    prefix: str = ""
+    is_live: bool = False
+
+    def __post_init__(self) -> None:
+        if (self.command is None) == (self.url is None):
+            raise ValueError("an upstream has a command or a url")
+
+    def agent_name(self, tool: str) -> str:
+        """Return the name by which agents and manifests know the upstream's tool."""
+        return self.prefix + tool
+
+    def own_name(self, tool: str) -> str:
+        """Return the upstream's own name of a tool that agents know by another."""
+        return tool.removeprefix(self.prefix)
+
+    @property
+    def place(self) -> str:
+        """Where it is, for messages: never with arguments, headers or credentials."""
+        if self.url is not None:
+            parts = urlsplit(self.url)
+            return f"{parts.scheme}://{parts.hostname or ''}{f':{parts.port}' if parts.port else ''}{parts.path}"
+        return Path(self.command[0]).name if self.command else self.name
+
+
+def derived_name(*, command: Sequence[str] | None = None, cwd: Path | None = None, url: str | None = None) -> str:
+    """Return a name for an upstream that was given none: the same for the same server, another for any other."""
+    identity = {
+        "command": None if command is None else list(command),
+        "cwd": None if cwd is None else str(cwd),
+        "url": url,
+    }
+    digest = hashlib.sha256(canonical_bytes(identity)).hexdigest()
+    return f"{_stem(command, url)}-{digest[:DIGITS]}"
+
+
+def _stem(command: Sequence[str] | None, url: str | None) -> str:
+    if url is not None:
+        return _clean(urlsplit(url).hostname or "") or "upstream"
+    words = [word for word in command or () if not word.startswith("-")]
+    names = [_last_name(word) for word in words]
+    return next((name for name in names if name and name not in _RUNNERS), names[0] if names else "") or "upstream"
+
+
+def _last_name(word: str) -> str:
+    parts = [part for part in word.split("/") if part]
+    # A script is called after its folder when its own name says nothing.
+    while len(parts) > 1 and re.fullmatch(r"(index|main|server|cli|dist|bin|build|src)(\.\w+)?", parts[-1]):
+        parts.pop()
+    name = parts[-1] if parts else ""
+    return _clean(re.sub(r"(?<=.)@[^@]*$|\.(js|mjs|cjs|py|ts|exe|sh)$", "", name))
+
+
+def _clean(text: str) -> str:
+    return re.sub(r"[^A-Za-z0-9_-]+", "-", text).strip("-")[:STEM]
