@@ -198,9 +198,6 @@ _Course = Generator[Act, Any, CallResult | CallEnded]
 def _done(act: Act) -> Generator[Act, Any, _Answer]:
     try:
         return _Returned((yield act))
-    except GeneratorExit:
-        # Nobody listens any more.
-        raise
     except CallerGaveUp as gave_up:
         return _Raised(gave_up.interruption, gave_up.was_sent, str(gave_up))
     except BaseException as error:  # noqa: BLE001  # whatever it is, the course of the call decides what it means
