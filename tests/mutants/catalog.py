@@ -32,6 +32,28 @@ MUTANTS: Sequence[Mutant] = (
         CALLS,
     ),
     Mutant(
+        "whoever gives up a call takes its record along",
+        "gateway/mcp/calls.py",
+        "with anyio.CancelScope(shield=True):",
+        "with anyio.CancelScope():",
+        CALLS,
+    ),
+    Mutant(
+        "a call that is given up after its announcement is sent all the same",
+        "gateway/mcp/calls.py",
+        "            await checkpoint_if_cancelled()\n        except",
+        "            await anyio.lowlevel.cancel_shielded_checkpoint()\n        except",
+        CALLS,
+    ),
+    Mutant(
+        "two processes open a current run each",
+        "gateway/operations/runs.py",
+        "        # Another process may have opened it since we looked.\n"
+        "        found = _continued(caller, fields, labels, now - limit)\n",
+        "",
+        CALLS,
+    ),
+    Mutant(
         "the undo is sent before `compensating` is committed",
         "rollback/operations/undoing.py",
         "        self._begin()\n"
