@@ -1,4 +1,4 @@
-"""The command `reversi-connectors`: manifests, one compensation call, one read.
+"""The command `reversi-connectors`: manifests, an MCP server, one compensation call, one read.
 
 Exit codes: 0 fine, 1 definitely not done, 64 wrong options or malformed input, and for `compensate` 75 when nobody can
 say whether the undo happened. There a breakdown or an interruption is 75 too: it must never be taken for "not done".
@@ -19,7 +19,7 @@ import yaml
 from connectors.catalog import connector_names, connector_spec
 from connectors.compensator import CallMalformed, compensator_for, find_tool
 from connectors.core.outcomes import EffectUncertainError, ToolError
-from connectors.settings import enabled_connectors
+from connectors.settings import build_connector, enabled_connectors
 from reversi_sdk.errors import InvalidInput
 
 FINE = 0
@@ -61,6 +61,7 @@ def _paths(command: Command) -> Command:
     context_settings={"help_option_names": ["-h", "--help"]},
     epilog="\b\nExamples:\n"
     "  reversi-connectors manifests fs --format yaml > manifests/fs.yaml\n"
+    "  reversi-connectors serve fs --root ./work\n"
     "  reversi-connectors compensate --root ./work < call.json\n"
     '  echo \'{"tool": "fs.stat", "arguments": {"path": "a.txt"}}\' | reversi-connectors read --root ./work',
 )
@@ -81,6 +82,35 @@ def manifests(name: str, form: str) -> int:
     found = [manifest for chosen in names for manifest in connector_spec(chosen).manifests()]
     click.echo(json.dumps(found, indent=2) if form == "json" else _yaml(found), nl=form == "json")
     return FINE
+
+
+@cli.command(
+    short_help="Serve a connector's tools over MCP.",
+    epilog="\b\nExamples:\n"
+    "  reversi-connectors serve fs --root ./work\n"
+    "  reversi-gateway --manifests manifests --upstream-cmd reversi-connectors --upstream-arg serve \\\n"
+    "    --upstream-arg fs --upstream-arg --root --upstream-arg ./work\n"
+    "\n\b\nIn the settings of an MCP client:\n"
+    '  {"command": "reversi-connectors", "args": ["serve", "fs", "--root", "/srv/work"]}\n'
+    "\n\b\nExit codes:\n"
+    "  0 the client left or a signal ended it, 64 wrong options or a line that is too long",
+)
+@click.argument("name", type=click.Choice(connector_names()))
+@_paths
+def serve(name: str, root: Path, backup_dir: Path | None) -> int:
+    """Serve connector NAME as an MCP server on stdin and stdout, its undo tools too.
+
+    Nothing but the protocol is written to stdout. Put a gateway in front of it to have its calls journaled.
+    """
+    try:
+        connector = build_connector(name, root=root, backup_dir=backup_dir, environ=os.environ)
+        # The protocol's library takes a second to import, which no other command should wait for.
+        from connectors.serving import serve as serve_connector
+
+        serve_connector(connector)
+        return FINE
+    except InvalidInput as error:
+        return _fail(error, BAD_INPUT)
 
 
 @cli.command(

@@ -56,7 +56,7 @@ def test_wrong_usage_exits_64(arguments: list[str]) -> None:
     assert "Traceback" not in done.stderr
 
 
-@pytest.mark.parametrize("command", [[], ["manifests"], ["compensate"], ["read"]])
+@pytest.mark.parametrize("command", [[], ["manifests"], ["serve"], ["compensate"], ["read"]])
 def test_help_shows_an_example(command: list[str]) -> None:
     done = run(*command, "--help")
 
