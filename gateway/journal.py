@@ -64,7 +64,7 @@ class Journal:
         try:
             yield cls(pool, deadline_s=deadline_s)
         finally:
-            with anyio.move_on_after(deadline_s, shield=True) as scope:
+            with anyio.move_on_after(DEADLINE_S, shield=True) as scope:
                 await anyio.to_thread.run_sync(partial(threads.leave, pool), abandon_on_cancel=True)
             if scope.cancelled_caught:
                 logger.error("the journal was left while the store still had not answered")
