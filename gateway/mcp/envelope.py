@@ -1,7 +1,7 @@
 """What a request carries besides its own parameters, by the revision that the upstream speaks.
 
-Since 2026-07-28 each request says in `_meta` which revision it follows and who asks with which capabilities, and over HTTP
-repeats the method and the name in headers; before, the handshake has said it, and a header names the revision.
+Since 2026-07-28 each request says in `_meta` which revision it follows and who asks with which capabilities, and over
+HTTP repeats the method and the name in headers; before, the handshake has said it, and a header names the revision.
 """
 
 from __future__ import annotations

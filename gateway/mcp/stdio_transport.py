@@ -31,6 +31,7 @@ LINE_LIMIT = 16 * 1024 * 1024
 GARBAGE_LIMIT = 200
 LAST_WORDS = 4096
 GRACE_S = 2.0
+EXIT_S = 0.3
 POLL_S = 0.01
 # An answer that names its request but is none: told to the request, under a number that no server uses.
 INVALID_ANSWER = -32019
@@ -112,15 +113,24 @@ async def open_wire(spec: UpstreamSpec) -> AsyncIterator[Wire]:
 
 
 async def _read_lines(wire: Wire, to_session: MemoryObjectSendStream[Incoming]) -> None:
-    assert wire.process.stdout is not None
-    lines = _Lines()
     with to_session:
         with suppress(*_BROKEN, anyio.EndOfStream):
-            while (trouble := lines.trouble) is None:
-                for line in lines.take(await wire.process.stdout.receive()):
-                    await to_session.send(lines.read(line))
-            wire.trouble = trouble
-            logger.warning("the upstream %s", trouble)
+            await _pass_on(wire, to_session)
+        if wire.trouble is None:
+            # How it exited belongs to what is said of it; a process that only closed its output is not waited for.
+            await _has_exited(wire.process, within_s=EXIT_S)
+
+
+async def _pass_on(wire: Wire, to_session: MemoryObjectSendStream[Incoming]) -> None:
+    """Pass on what comes, until the wire ends or must not go on."""
+    assert wire.process.stdout is not None
+    lines = _Lines()
+    while wire.trouble is None:
+        for line in lines.take(await wire.process.stdout.receive()):
+            await to_session.send(lines.read(line))
+            if lines.trouble is not None:
+                break
+        wire.trouble = lines.trouble
 
 
 class _Lines:
@@ -143,9 +153,7 @@ class _Lines:
             return []
         lines[0] = bytes(self._rest) + lines[0]
         self._rest = bytearray(rest)
-        # Behind the limit nothing more is looked at.
-        left = GARBAGE_LIMIT + 1 - self._garbage
-        return [line for line in lines if line.strip()][: max(left, 0) + len(lines)]
+        return [line for line in lines if line.strip()]
 
     def read(self, line: bytes) -> Incoming:
         try:
@@ -214,11 +222,20 @@ async def _end(process: Process) -> None:
         if pipe is not None:
             with suppress(*_BROKEN):
                 await pipe.aclose()
+    _close_transport(process)
 
 
-async def _has_exited(process: Process) -> bool:
+def _close_transport(process: Process) -> None:
+    # A child of the process may hold a pipe open; asyncio's transport would then outlive the event loop and complain.
+    transport = getattr(getattr(process, "_process", None), "_transport", None)
+    if transport is not None:
+        with suppress(PermissionError):
+            transport.close()
+
+
+async def _has_exited(process: Process, *, within_s: float = GRACE_S) -> bool:
     # Not process.wait(): it also waits for pipes that a child of the process may hold open.
-    with anyio.move_on_after(GRACE_S):
+    with anyio.move_on_after(within_s):
         while process.returncode is None:
             await anyio.sleep(POLL_S)
     return process.returncode is not None
