@@ -13,6 +13,9 @@ hash = $(shell cat $(1) | cksum | cut -d ' ' -f 1)
 RUNTIME := $(VENV)/runtime-$(call hash,requirements.txt pyproject.toml)
 DEVELOPMENT := $(VENV)/development-$(call hash,requirements.txt requirements-dev.txt pyproject.toml)
 
+# The MCP servers that tests drive; node comes from the development requirements where the machine has none.
+SERVERS := tests/npm/node_modules/installed-$(call hash,tests/npm/package-lock.json)
+
 # mypy and Django load the settings, which make their keys in a data folder: not in the one that `reversi` uses.
 SETTINGS := REVERSI_DATA=$(VENV)/lint-data DATABASE_URL=
 
@@ -22,7 +25,7 @@ COMPILE := CUSTOM_COMPILE_COMMAND="make requirements" $(BIN)/pip-compile --quiet
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help venv demo run test lint format slow mutants requirements clean
+.PHONY: help venv demo run servers test lint format slow mutants requirements clean
 
 help: ## show this list
 	@sed -n 's/^\([a-z]*\):.*## /\1|/p' $(MAKEFILE_LIST) | while IFS='|' read -r name text; do \
@@ -36,7 +39,9 @@ demo: $(RUNTIME) ## run an agent on real files, roll it back, and prove that the
 run: $(RUNTIME) ## run console, API and worker on this machine, until Ctrl-C
 	$(BIN)/reversi up
 
-test: $(DEVELOPMENT) ## run the tests, on SQLite and on PostgreSQL where its server is installed
+servers: $(SERVERS) ## install the MCP servers that tests drive
+
+test: $(DEVELOPMENT) $(SERVERS) ## run the tests, on SQLite and on PostgreSQL where its server is installed
 	$(BIN)/python -m pytest -n $(JOBS)
 
 lint: $(DEVELOPMENT) ## check style, types, import contracts, migrations and the published schemas
@@ -52,7 +57,7 @@ format: $(DEVELOPMENT) ## put the code into shape
 	$(BIN)/ruff check --fix-only .
 	$(BIN)/ruff format .
 
-slow: $(DEVELOPMENT) mutants ## run the tests that take long, and the mutants
+slow: $(DEVELOPMENT) $(SERVERS) mutants ## run the tests that take long, and the mutants
 	$(BIN)/python -m pytest -n $(JOBS) -m slow
 
 mutants: $(DEVELOPMENT) ## break the rules one by one and see that a test notices each
@@ -63,7 +68,7 @@ requirements: $(DEVELOPMENT) ## compile the pinned requirements from the .in fil
 	$(COMPILE) --output-file requirements-dev.txt requirements-dev.in
 
 clean: ## remove what make and the tools made; a store's data stays
-	rm -rf $(VENV) build dist *.egg-info .coverage .coverage.* htmlcov .hypothesis .import_linter_cache \
+	rm -rf $(VENV) tests/npm/node_modules build dist *.egg-info .coverage .coverage.* htmlcov .hypothesis .import_linter_cache \
 		.mypy_cache .pytest_cache .ruff_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
@@ -80,4 +85,9 @@ $(RUNTIME): | $(BIN)/pip
 $(DEVELOPMENT): $(RUNTIME)
 	$(PIP) --require-hashes -r requirements-dev.txt
 	@rm -f $(VENV)/development-*
+	@touch $@
+
+$(SERVERS): | $(DEVELOPMENT)
+	$(BIN)/python -m tests.npm_servers
+	@rm -f tests/npm/node_modules/installed-*
 	@touch $@

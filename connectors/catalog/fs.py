@@ -3,6 +3,8 @@
 Every path is relative to the root. Absolute paths, `..` and links that lead outside are refused; links inside the root
 are followed, except that deleting, moving and undoing never act through a link in the last part. The backup
 directory is reserved and hidden. Results name canonical paths, so that `./a` and `a` are one thing to a plan.
+`fs.resolve` and `fs.remove_file` are for files that another program on the machine changes: they take its absolute
+paths, and only those.
 
 Limits: content is read and written up to 10 MiB a call; a restored file has its content, mode and modification time,
 and its owner where the system allows, but not its extended attributes or hard links; a change that another program
@@ -14,10 +16,9 @@ settled by hand from the note that the backup directory keeps (see `connectors.c
 from __future__ import annotations
 
 import functools
-import hashlib
 import uuid
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -25,17 +26,9 @@ from typing import Any
 from connectors.core import files
 from connectors.core.connector import Connector, ConnectorSpec
 from connectors.core.fields import Field, FieldKind
-from connectors.core.files import FileState, Kind
+from connectors.core.files import Disk, FileState, Kind
 from connectors.core.tool import CallContext, Tool, UndoRow, VerificationRow
 from reversi_sdk.model import Effect
-
-
-@dataclass(frozen=True, slots=True)
-class Disk:
-    """What the tools run on."""
-
-    root: files.ConfinedRoot
-    backups: files.Backups
 
 
 def build(
@@ -46,11 +39,11 @@ def build(
     now: Callable[[], datetime] = lambda: datetime.now(UTC),
 ) -> Connector:
     """Bind the tools to a root; raises `InvalidInput` when the root or the backup directory cannot be one."""
-    confined = files.ConfinedRoot.at(root, backup_dir)
-    return CONNECTOR.bind(Disk(confined, files.Backups(confined, new_id, now)))
+    return CONNECTOR.bind(Disk.at(root, backup_dir, new_id=new_id, now=now))
 
 
 PATH = Field(FieldKind.STRING, "Path relative to the root, parts separated by /.")
+ABSOLUTE = Field(FieldKind.STRING, "Absolute path below the root, as the program that was given it spells it.")
 SHA256 = Field(FieldKind.STRING, "SHA-256 of the content.", is_nullable=True, pattern="[0-9a-f]{64}")
 MODE = Field(FieldKind.STRING, "Permission bits, four octal digits.", is_nullable=True, pattern="[0-7]{4}")
 KINDS = tuple(kind.value for kind in Kind)
@@ -98,16 +91,7 @@ def _file_tool(function: FileTool) -> FileTool:
 def _read_file(disk: Disk, args: Mapping[str, Any], _context: CallContext) -> Result:
     with disk.root.locate(args["path"], is_last_followed=True) as place:
         files.require_kind(place, files.look_in(place, is_hashed=False), {Kind.FILE})
-        content, status = files.read_bytes(place)
-    text, encoding = files.as_text(content)
-    return {
-        "path": place.path,
-        "content": text,
-        "encoding": encoding,
-        "size": len(content),
-        "sha256": hashlib.sha256(content).hexdigest(),
-        "mode": files.mode_text(status.st_mode),
-    }
+        return files.read_content(place)
 
 
 @_file_tool
@@ -122,6 +106,11 @@ def _list_dir(disk: Disk, args: Mapping[str, Any], _context: CallContext) -> Res
 def _stat(disk: Disk, args: Mapping[str, Any], _context: CallContext) -> Result:
     with disk.root.locate(args["path"], is_last_followed=False) as place:
         return files.look_in(place).state.to_data()
+
+
+@_file_tool
+def _resolve(disk: Disk, args: Mapping[str, Any], _context: CallContext) -> Result:
+    return files.resolve_path(disk.root, args["path"])
 
 
 @_file_tool
@@ -157,13 +146,7 @@ def _delete_file(disk: Disk, args: Mapping[str, Any], _context: CallContext) -> 
 
 @_file_tool
 def _restore_file(disk: Disk, args: Mapping[str, Any], context: CallContext) -> Result:
-    order = files.Restoration(
-        path=args["path"],
-        backup=args["backup"],
-        previous=FileState.from_data(args["previous"]),
-        left=FileState.from_data(args["left"]),
-        is_overwrite_allowed=context.is_overwrite_allowed,
-    )
+    order = files.Restoration.from_data(args, is_overwrite_allowed=context.is_overwrite_allowed)
     done = files.restore(disk.root, disk.backups, order)
     return {
         "path": done.path,
@@ -171,6 +154,11 @@ def _restore_file(disk: Disk, args: Mapping[str, Any], context: CallContext) -> 
         "already_restored": done.is_already_restored,
         "overwritten_backup": done.overwritten,
     }
+
+
+@_file_tool
+def _remove_file(disk: Disk, args: Mapping[str, Any], _context: CallContext) -> Result:
+    return files.take_away(disk.root, disk.backups, args["path"])
 
 
 @_file_tool
@@ -274,6 +262,13 @@ TOOLS = (
         run=_stat,
         summary="look at {{args.path}}",
     ),
+    reading(
+        name="fs.resolve",
+        description="Say where an absolute path leads, what stands there, and which directories it lacks.",
+        inputs={"path": ABSOLUTE},
+        run=_resolve,
+        summary="look at {{args.path}}",
+    ),
     changing(
         name="fs.write_file",
         description="Create or replace a file in one step; its directory must exist. What it replaces is kept.",
@@ -318,6 +313,15 @@ TOOLS = (
         summary="restore {{args.path}}",
         touches=TOUCHES_PATH,
         already_done=("the path is in the state to put back",),
+    ),
+    undoing(
+        name="fs.remove_file",
+        description="Take back a file that another program made, by moving it into the backup directory.",
+        inputs={"path": ABSOLUTE},
+        run=_remove_file,
+        summary="remove {{args.path}}",
+        touches=TOUCHES_PATH,
+        already_done=("nothing stands at the path",),
     ),
     undoing(
         name="fs.remove_dir",

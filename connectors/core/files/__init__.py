@@ -7,13 +7,15 @@ from __future__ import annotations
 
 from connectors.core.files.backups import BACKUP_ID, Backups
 from connectors.core.files.confinement import ConfinedRoot, Place
-from connectors.core.files.content import as_text, decoded
+from connectors.core.files.content import decoded
 from connectors.core.files.directories import make_directories, require_above, take_back_directories
+from connectors.core.files.disk import Disk
 from connectors.core.files.errors import definite, shown
 from connectors.core.files.moving import move_back, move_to_free_name
 from connectors.core.files.overwriting import Restoration, replace_content, restore
-from connectors.core.files.reading import list_entries, read_bytes
+from connectors.core.files.reading import list_entries, read_content
 from connectors.core.files.relative_path import DEFAULT_BACKUP_NAME
+from connectors.core.files.resolving import resolve_path, take_away
 from connectors.core.files.standing import look_in, require_kind, require_parent, require_writable
 from connectors.core.files.state import FileState, Kind, mode_text
 
@@ -22,11 +24,11 @@ __all__ = [
     "DEFAULT_BACKUP_NAME",
     "Backups",
     "ConfinedRoot",
+    "Disk",
     "FileState",
     "Kind",
     "Place",
     "Restoration",
-    "as_text",
     "decoded",
     "definite",
     "list_entries",
@@ -35,13 +37,15 @@ __all__ = [
     "mode_text",
     "move_back",
     "move_to_free_name",
-    "read_bytes",
+    "read_content",
     "replace_content",
     "require_above",
     "require_kind",
     "require_parent",
     "require_writable",
+    "resolve_path",
     "restore",
     "shown",
+    "take_away",
     "take_back_directories",
 ]

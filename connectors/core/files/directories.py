@@ -36,8 +36,7 @@ def make_directories(place: Place) -> tuple[str, ...]:
     """Make the directory at `place` and its missing parents; return the paths made, topmost first."""
     if place.is_below_file:
         raise ToolError(f"{shown(place.path)}: something on the way to it is not a directory")
-    names = place.missing or (place.name,)
-    done = place.parts[: len(place.parts) - len(names)]
+    names, done = _ahead(place)
     with ExitStack() as opened:
         made: list[_Made] = []
         try:
@@ -49,6 +48,17 @@ def make_directories(place: Place) -> tuple[str, ...]:
             for directory in made:
                 flush_directory(directory.parent)
         return tuple(directory.path for directory in made)
+
+
+def missing_directories(place: Place) -> tuple[str, ...]:
+    """Return the paths that `make_directories` would make at a place where nothing stands, topmost first."""
+    names, done = _ahead(place)
+    return tuple("/".join((*done, *names[: index + 1])) for index in range(len(names)))
+
+
+def _ahead(place: Place) -> tuple[Sequence[str], tuple[str, ...]]:
+    names = place.missing or (place.name,)
+    return names, place.parts[: len(place.parts) - len(names)]
 
 
 def _make_each(parent: int, done: tuple[str, ...], names: Sequence[str], made: list[_Made], opened: ExitStack) -> None:

@@ -7,8 +7,9 @@ somebody else has worked on it since, and only an explicit permission goes over 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
+from typing import Any
 
 from connectors.core.files.backups import Backups, Kept
 from connectors.core.files.confinement import ConfinedRoot, Place
@@ -28,6 +29,17 @@ class Restoration:
     previous: FileState
     left: FileState
     is_overwrite_allowed: bool
+
+    @classmethod
+    def from_data(cls, data: Mapping[str, Any], *, is_overwrite_allowed: bool) -> Restoration:
+        """Read what is asked for from arguments."""
+        return cls(
+            path=data["path"],
+            backup=data["backup"],
+            previous=FileState.from_data(data["previous"]),
+            left=FileState.from_data(data["left"]),
+            is_overwrite_allowed=is_overwrite_allowed,
+        )
 
 
 @dataclass(frozen=True, slots=True)

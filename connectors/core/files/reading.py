@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
 from connectors.core.files.confinement import DIRECTORY_FLAGS, ConfinedRoot, Place
+from connectors.core.files.content import as_text
 from connectors.core.files.errors import shown
 from connectors.core.files.relative_path import is_text
 from connectors.core.files.state import Kind, kind_of, mode_text, open_regular, status_of
@@ -27,6 +29,20 @@ def read_bytes(place: Place) -> tuple[bytes, os.stat_result]:
     if max(len(content), status.st_size) > READ_LIMIT_BYTES:
         raise ToolError(f"{shown(place.path)}: the file is larger than {READ_LIMIT_BYTES} bytes, the most read at once")
     return bytes(content), status
+
+
+def read_content(place: Place) -> dict[str, Any]:
+    """Read the file at `place` as a result: as text where it is UTF-8, else as base64."""
+    content, status = read_bytes(place)
+    text, encoding = as_text(content)
+    return {
+        "path": place.path,
+        "content": text,
+        "encoding": encoding,
+        "size": len(content),
+        "sha256": hashlib.sha256(content).hexdigest(),
+        "mode": mode_text(status.st_mode),
+    }
 
 
 def list_entries(root: ConfinedRoot, place: Place) -> tuple[list[dict[str, Any]], int, bool]:

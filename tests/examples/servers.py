@@ -1,0 +1,155 @@
+"""The official servers as tools that calls and undos reach: one real process each, talked to by the official client."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, TextIO
+
+from anyio.from_thread import BlockingPortal, start_blocking_portal
+from mcp.client import Client
+from mcp.client.stdio import StdioServerParameters, stdio_client
+
+from connectors.catalog import fs
+from connectors.core.connector import Connector
+from gateway.core.results import value_of
+from gateway.core.upstream_errors import raise_if_error
+from reversi_sdk.errors import EffectUncertainError, ToolError
+from reversi_site.kit.transactions import require_no_transaction
+from rollback.core.ports import Answer, ReadFailed, Tools, UndoAnswer, UndoCall, UndoFailed, Undone, UndoUnknown
+from tests.npm_servers import filesystem_server, memory_server
+
+
+class ServerProcess:
+    """A running server."""
+
+    def __init__(self, portal: BlockingPortal, client: Client) -> None:
+        self._portal, self._client = portal, client
+
+    def list_tools(self) -> Mapping[str, dict[str, Any]]:
+        """Return what the server offers, by name."""
+        listed = self._portal.call(self._client.list_tools)
+        return {tool.name: tool.model_dump(by_alias=True, exclude_none=True) for tool in listed.tools}
+
+    def call(self, tool: str, arguments: Mapping[str, Any]) -> Any:
+        """Return the tool's value; raises ToolReported with the text of an error."""
+        require_no_transaction()
+        result = self._portal.call(self._client.call_tool, tool, dict(arguments))
+        answer = result.model_dump(by_alias=True, exclude_none=True)
+        raise_if_error(answer)
+        return value_of(answer)
+
+
+@contextmanager
+def _running(command: list[str], *, cwd: Path, log: TextIO, **environment: str) -> Iterator[ServerProcess]:
+    parameters = StdioServerParameters(command=command[0], args=command[1:], env=environment, cwd=cwd)
+    client = Client(stdio_client(parameters, errlog=log), mode="legacy")
+    with start_blocking_portal() as portal, portal.wrap_async_context_manager(client) as connected:
+        yield ServerProcess(portal, connected)
+
+
+@dataclass
+class Lost:
+    """Requests to the server whose answer gets lost: None passes, else whether the effect happened before."""
+
+    plan: deque[bool | None] = field(default_factory=deque)
+
+    def take(self) -> bool | None:
+        return self.plan.popleft() if self.plan else None
+
+
+@dataclass
+class World:
+    """A server and, unless switched off, the connector that undoes beside it: the executor and reader of rollbacks."""
+
+    server: ServerProcess
+    connector: Connector | None = None
+    lost: Lost = field(default_factory=Lost)
+    sent: list[UndoCall] = field(default_factory=list)
+
+    @property
+    def tools(self) -> Tools:
+        """What a rollback gets."""
+        return Tools(self, self)
+
+    def run(self, tool: str, arguments: Mapping[str, Any]) -> Any:
+        """Run a tool of the server or of the connector."""
+        if not tool.startswith("fs."):
+            return self.server.call(tool, arguments)
+        if self.connector is None:
+            raise ToolError(f"nothing can run {tool}")
+        require_no_transaction()
+        return self.connector.call(tool, arguments)
+
+    def can_run(self, tool: str) -> bool:
+        return self.connector is not None or not tool.startswith("fs.")
+
+    def honours_key(self, tool: str) -> bool:
+        return False
+
+    def compensate(self, call: UndoCall) -> UndoAnswer:
+        self.sent.append(call)
+        is_lost_after = self.lost.take()
+        if is_lost_after is False:
+            return UndoUnknown("the connection was lost")
+        try:
+            self.run(call.tool, call.args)
+        except EffectUncertainError as error:
+            return UndoUnknown(str(error))
+        except ToolError as error:
+            return UndoFailed(str(error))
+        return Undone() if is_lost_after is None else UndoUnknown("the connection was lost")
+
+    def can_read(self, tool: str) -> bool:
+        return self.can_run(tool)
+
+    def read(self, tool: str, arguments: Mapping[str, Any], *, timeout_ms: int) -> Answer | ReadFailed:
+        try:
+            return Answer(self.run(tool, arguments))
+        except ToolError as error:
+            return ReadFailed(str(error))
+
+
+@dataclass
+class Files(World):
+    """The file server on a folder, with the backups beside it."""
+
+    root: Path = Path()
+
+    def switch_off_connector(self) -> None:
+        self.connector = None
+
+
+@contextmanager
+def files_world(folder: Path, *more: Path) -> Iterator[Files]:
+    """Serve `folder/files`, and further folders where given."""
+    root = folder / "files"
+    root.mkdir()
+    with (folder / "server.log").open("w") as log:
+        command = filesystem_server(root, *more)
+        with _running(command, cwd=folder, log=log, HOME=str(root)) as server:
+            yield Files(server, fs.build(root, folder / "backups"), root=root)
+
+
+@dataclass
+class Memory(World):
+    """The memory server on one file."""
+
+    path: Path = Path()
+
+    def forget(self) -> None:
+        """Empty the graph."""
+        self.path.unlink(missing_ok=True)
+
+
+@contextmanager
+def memory_world(folder: Path) -> Iterator[Memory]:
+    """Serve the graph in `folder/memory.jsonl`."""
+    path = folder / "memory.jsonl"
+    with (folder / "server.log").open("w") as log:
+        command = memory_server()
+        with _running(command, cwd=folder, log=log, MEMORY_FILE_PATH=str(path)) as server:
+            yield Memory(server, path=path)
