@@ -21,4 +21,4 @@ def configured_can_run() -> CanRun | None:
     Without executors remote workers run the undos, and nobody here knows which.
     """
     is_reaching = settings.CONFIGURATION.upstreams or settings.CONFIGURATION.compensator_cmd
-    return configured_tools().executor.can_run if is_reaching else None
+    return configured_tools().can_run if is_reaching else None

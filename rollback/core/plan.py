@@ -23,7 +23,8 @@ from rollback.core.selection import Selected, Selection, select
 from rollback.core.steps import PlanStep
 from rollback.core.undo import Chosen
 
-CanRun = Callable[[str], bool]
+CanRun = Callable[[str, str], bool]
+"""Whether an undo tool can be run for a step of an upstream."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,10 +104,13 @@ def build_plan(
     if selection is not None:
         selected = select(steps, selection, {number: found.needs_undo for number, found in assessed.items()})
     actions = tuple(_walk(steps, assessed, selected))
+    upstreams = {step.number: step.record.upstream for step in steps}
     cannot_run = frozenset(
         action.step
         for action in actions
-        if can_run is not None and action.compensation_tool is not None and not can_run(action.compensation_tool)
+        if can_run is not None
+        and action.compensation_tool is not None
+        and not can_run(action.compensation_tool, upstreams[action.step])
     )
     return Plan(run_id, actions, selected, cannot_run, rowless)
 

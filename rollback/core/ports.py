@@ -1,8 +1,12 @@
-"""The doors to the tools: who runs an undo, who reads the world, and the three ways an undo ends (D27)."""
+"""The doors to the tools: who runs an undo, who reads the world, and the three ways an undo ends (D27).
+
+An undo must go where the call went: two upstreams may offer a tool of one name. So whoever works on a step asks for the
+tools as they are at the step's upstream (`Tools.at`), and everything else goes by a tool's name.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeAlias
 
@@ -94,10 +98,24 @@ class ToolReader(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Tools:
-    """What a rollback works with; without a reader declared read-backs stay open."""
+    """What a rollback works with; without a reader declared read-backs stay open.
+
+    `waits_for` names an upstream whose tools only another process reaches: the gateway that holds its live session.
+    """
 
     executor: ToolExecutor
     reader: ToolReader | None = None
+    upstreams: Callable[[str], Tools] | None = None
+    waits_for: str | None = None
+
+    def at(self, upstream: str) -> Tools:
+        """Return the tools as they are for steps whose calls went to this upstream."""
+        return self if self.upstreams is None else self.upstreams(upstream)
+
+    def can_run(self, tool: str, upstream: str) -> bool:
+        """Whether an undo of a step of this upstream can be run, here or by the gateway that holds its session."""
+        there = self.at(upstream)
+        return there.executor.can_run(tool) or there.waits_for is not None
 
     def can_read(self, tool: str) -> bool:
         """Whether there is a reader for the tool."""
@@ -127,3 +145,10 @@ class Nobody:
 
 
 NO_TOOLS = Tools(Nobody())
+
+
+def why_not_here(tool: str, tools: Tools) -> str:
+    """Say why nobody here runs an undo."""
+    if tools.waits_for is None:
+        return f"nothing can run {tool}"
+    return f"waiting for executor: the session of {tools.waits_for} is live in its gateway"

@@ -91,7 +91,7 @@ def _read(work: Work, step: PlanStep, tool: str, arguments: Mapping[str, Any]) -
     timeout_ms = usual_timeout_ms()
     renew(work.claim, busy_ms=timeout_ms)
     require_no_transaction()
-    answer = work.tools.read(tool, arguments, timeout_ms=timeout_ms)
+    answer = work.tools.at(step.record.upstream).read(tool, arguments, timeout_ms=timeout_ms)
     return ReadFailed(presentable(step, answer.error)) if isinstance(answer, ReadFailed) else answer
 
 
@@ -110,7 +110,7 @@ def what_changed_since(work: Work, step: PlanStep, *, was_sent: bool) -> str | N
     if manifest is None or manifest.before is None or not isinstance(handle, Handle) or handle.after is None:
         return None
     tool = manifest.before.tool
-    if not is_restoring(manifest) or not work.tools.can_read(tool):
+    if not is_restoring(manifest) or not work.tools.at(step.record.upstream).can_read(tool):
         return None
     arguments = resolve(manifest.before.arguments, handle.find)
     if isinstance(arguments, Unavailable):

@@ -150,7 +150,7 @@ def _look(work: Work, step: PlanStep) -> tuple[ReadBack, dict[str, str]]:
     undo = undo_that_was_used(step)
     if undo is None or undo.verification is None:
         return ReadBack.NOT_DECLARED, {}
-    if not work.tools.can_read(undo.verification.tool):
+    if not work.tools.at(step.record.upstream).can_read(undo.verification.tool):
         return ReadBack.UNVERIFIED, {}
     verdict = read_back(work, step, undo.verification)
     if isinstance(verdict, Mismatched):

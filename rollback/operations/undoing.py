@@ -29,7 +29,7 @@ from rollback.core.assessment import is_repeatable
 from rollback.core.backoff import delay_ms
 from rollback.core.doubt import Course, Doubt, Doubtful, course_of, doubt_about, may_send_after_mismatch
 from rollback.core.plan import needs_approval
-from rollback.core.ports import UndoAnswer, UndoCall, UndoFailed, Undone, UndoUnknown
+from rollback.core.ports import Tools, UndoAnswer, UndoCall, UndoFailed, Undone, UndoUnknown, why_not_here
 from rollback.core.report import Refusal, Refused
 from rollback.core.sending import undo_call
 from rollback.core.steps import AttemptFact, AttemptOutcome, PlanStep
@@ -105,6 +105,10 @@ class Undoing:
         return turn if isinstance(turn, Refused) else None
 
     @property
+    def _tools(self) -> Tools:
+        return self.work.tools.at(self.step.record.upstream)
+
+    @property
     def doubt(self) -> Doubtful:
         """What is unclear about the sends so far."""
         return doubt_about(self.state, self.is_marked, self.attempts)
@@ -118,12 +122,12 @@ class Undoing:
     def _is_keyed(self) -> bool:
         tool = self.step.follow_ups.get(self.chosen.undo.tool)
         carries = tool is not None and tool.key_carrier is not None
-        return carries or self.work.tools.executor.honours_key(self.chosen.undo.tool)
+        return carries or self._tools.executor.honours_key(self.chosen.undo.tool)
 
     @property
     def _can_read(self) -> bool:
         verification = self.chosen.undo.verification
-        return verification is not None and self.work.tools.can_read(verification.tool)
+        return verification is not None and self._tools.can_read(verification.tool)
 
     def _next(self) -> Refused | Turn:
         doubt = self.doubt
@@ -166,7 +170,7 @@ class Undoing:
 
     def _read_back(self) -> Verdict:
         verification = self.chosen.undo.verification
-        if verification is None or not self.work.tools.can_read(verification.tool):
+        if verification is None or not self._tools.can_read(verification.tool):
             return Unreadable(self.chosen.undo.tool, "nothing can read it back")
         return read_back(self.work, self.step, verification)
 
@@ -178,15 +182,15 @@ class Undoing:
         self._wait()
         self._begin()
         require_no_transaction()
-        answer = self.work.tools.executor.compensate(self._call())
+        answer = self._tools.executor.compensate(self._call())
         self.sends_left -= 1
         self._take_in(answer)
         return self._check() if isinstance(answer, Undone) else Turn.GO_ON
 
     def _refusal(self, doubt: Doubtful) -> Refused | None:
         tool = self.chosen.undo.tool
-        if not self.work.tools.executor.can_run(tool):
-            return Refused(Refusal.NOBODY_RUNS_IT, f"nothing can run {tool}")
+        if not self._tools.executor.can_run(tool):
+            return Refused(Refusal.NOBODY_RUNS_IT, why_not_here(tool, self._tools))
         if needs_approval(self.step, self.chosen) and not self.work.options.approves_compensations:
             return Refused(Refusal.AWAITING_APPROVAL, f"{tool} needs an approval")
         was_sent = doubt.kind is not Doubt.NONE or bool(self.rows)

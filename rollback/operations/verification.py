@@ -39,7 +39,7 @@ def is_open(step: PlanStep) -> bool:
 
 def _can_be_read(work: Work, step: PlanStep) -> bool:
     declared = _verification(step)
-    return declared is not None and work.tools.can_read(declared.tool)
+    return declared is not None and work.tools.at(step.record.upstream).can_read(declared.tool)
 
 
 def _verification(step: PlanStep) -> Verification | None:

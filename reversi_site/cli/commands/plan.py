@@ -71,6 +71,6 @@ def _can_run() -> CanRun | None:
     from reversi_site.wiring import configured_tools, reaches_tools
 
     if reaches_tools(settings.CONFIGURATION):
-        return configured_tools().executor.can_run
+        return configured_tools().can_run
     note("nothing is configured that runs undos: a rollback from here needs --compensator-cmd")
     return None

@@ -84,7 +84,7 @@ def _problem(action: Action, plan: Plan) -> str | None:
 
 def current_plan(visit: Visit, run: RunRecord, selection: Selection | None) -> Plan:
     """Return the plan as things stand, with what the workers can run."""
-    can_run = deployment_tools().executor.can_run
+    can_run = deployment_tools().can_run
     return get_plan(run_id=run.id, now=visit.now, selection=selection, can_run=can_run)
 
 

@@ -112,7 +112,7 @@ def run_timeline(visit: Visit, run_id: str) -> HttpResponse:
     run = readable_run(visit, run_id)
     with snapshot():
         loaded, events = load_steps(run_id), list_run_wide_events(run_id)
-    plan = loaded.plan(now=visit.now, can_run=deployment_tools().executor.can_run)
+    plan = loaded.plan(now=visit.now, can_run=deployment_tools().can_run)
     first = _number(visit.request, "from")
     steps = [step.record for step in loaded.steps]
     rows = timeline_of(steps, events, plan, first=first, size=STEPS_SHOWN)

@@ -47,7 +47,7 @@ def _step_of(visit: Visit, run: RunRecord, number: int) -> tuple[StepRecord, Pla
     record = next((found.record for found in loaded.steps if found.number == number), None)
     if record is None:
         raise StepNotFound(run.id, number)
-    plan = loaded.plan(now=visit.now, can_run=deployment_tools().executor.can_run)
+    plan = loaded.plan(now=visit.now, can_run=deployment_tools().can_run)
     return record, next(line for line in plan_lines(plan) if line.action.step == number)
 
 

@@ -565,7 +565,7 @@ def test_the_digest_of_an_equal_plan_is_equal() -> None:
 def test_what_nothing_can_run_is_said_first_and_is_no_part_of_the_digest() -> None:
     step = make_step(manifest=ORDER)
 
-    plan = plan_of(step, can_run=lambda tool: False)
+    plan = plan_of(step, can_run=lambda tool, upstream: False)
 
     assert plan.to_json()["actions"][0]["reason"] == "nothing can run shop.cancel"
     assert not plan.fully_reversible

@@ -73,7 +73,7 @@ def test_plan_lines_say_what_to_know_before_agreeing() -> None:
         }
     )
 
-    assert plan_lines(plan_of(make_step(manifest=manifest), can_run=lambda tool: False)) == (
+    assert plan_lines(plan_of(make_step(manifest=manifest), can_run=lambda tool, upstream: False)) == (
         "  step 0  shop.order  compensate  -> shop.cancel, but nothing can run shop.cancel",
         "          undo window closes at 2026-03-01T13:00:00Z",
         "          needs an approval",
