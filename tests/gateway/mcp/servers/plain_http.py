@@ -1,0 +1,133 @@
+"""The plain server over HTTP, and tools that go wrong in ways only HTTP knows; tells its port on standard output."""
+
+import argparse
+import json
+import os
+import queue
+import sys
+import threading
+from functools import partial
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+from tests.gateway.mcp.servers.plain_server import Message, PlainServer
+
+STATUSES = {f"http_{status}": status for status in (202, 302, 400, 401, 403, 404, 429, 500, 503)}
+ODD = ("html", "no_json", "half_json", "broken_off", "half_events", "hung_up")
+WRONG = (*STATUSES, *ODD)
+
+
+class Handler(BaseHTTPRequestHandler):
+    """One request; what it asks is answered as JSON, or as events when the server was started so."""
+
+    protocol_version = "HTTP/1.1"
+
+    def __init__(self, *args: Any, server_of: PlainServer, style: str) -> None:
+        self._plain, self._style = server_of, style
+        super().__init__(*args)
+
+    def log_message(self, *_: object) -> None:
+        """Say nothing."""
+
+    def do_GET(self) -> None:
+        self._send(405, b"", "text/plain")
+
+    def do_DELETE(self) -> None:
+        self._send(405, b"", "text/plain")
+
+    def do_POST(self) -> None:
+        message: Message = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        message["headers"] = {name.lower(): value for name, value in self.headers.items()}
+        tool = (message.get("params") or {}).get("name")
+        if "id" not in message or "method" not in message:
+            self._plain.take(message)
+            self._send(202, b"", "text/plain")
+        elif message["method"] == "tools/call" and tool in WRONG:
+            self._plain.received.append(message)
+            self._go_wrong(message, tool)
+        else:
+            self._answer(message)
+
+    def _answer(self, message: Message) -> None:
+        said: queue.SimpleQueue[Message] = queue.SimpleQueue()
+        # One for each request: what it says is for the one that asked.
+        server = PlainServer(revision=self._plain.revision, say=said.put)
+        server.received, server.tools = (
+            self._plain.received,
+            {**server.tools, **dict.fromkeys(WRONG, server.tools["echo"])},
+        )
+        server.take(message)
+        is_stream = self._style == "events" or message["method"] == "subscriptions/listen"
+        if is_stream:
+            self._send_events(message, said)
+        else:
+            self._send(200, json.dumps(said.get()).encode(), "application/json")
+
+    def _send_events(self, message: Message, said: "queue.SimpleQueue[Message]") -> None:
+        self.send_response(200)
+        self.send_header("Content-Type", "text/event-stream")
+        self.send_header("Connection", "close")
+        self.end_headers()
+        self.close_connection = True
+        each: Message = {}
+        while each.get("id") != message["id"]:
+            each = said.get()
+            self.wfile.write(f"event: message\ndata: {json.dumps(each, ensure_ascii=False)}\n\n".encode())
+
+    def _send(self, status: int, body: bytes, kind: str) -> None:
+        self.send_response(status)
+        self.send_header("Content-Type", kind)
+        self.send_header("Content-Length", str(len(body)))
+        if status == 302:
+            self.send_header("Location", "http://127.0.0.1:9/elsewhere")
+        self.end_headers()
+        self.wfile.write(body)
+
+    def _go_wrong(self, message: Message, tool: str) -> None:
+        whole = json.dumps({"jsonrpc": "2.0", "id": message["id"], "result": {"content": []}}).encode()
+        match tool:
+            case "html":
+                self._send(200, b"<html>", "text/html")
+            case "no_json":
+                self._send(200, b"<html>", "application/json")
+            case "half_json":
+                self._send(200, whole[:20], "application/json")
+            case "broken_off":
+                self._break_off("application/json", whole)
+            case "half_events":
+                self._break_off("text/event-stream", whole)
+            case "hung_up":
+                self.close_connection = True
+            case _:
+                self._send(STATUSES[tool], b"<html>", "text/html")
+
+    def _break_off(self, kind: str, whole: bytes) -> None:
+        self.send_response(200)
+        self.send_header("Content-Type", kind)
+        self.send_header("Content-Length", str(len(whole) + 100))
+        self.end_headers()
+        self.wfile.write(whole[:10])
+        self.close_connection = True
+
+
+def end_with_the_starter() -> None:
+    sys.stdin.read()
+    os._exit(0)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--revision", default="2025-11-25")
+    parser.add_argument("--style", choices=("json", "events"), default="json")
+    parser.add_argument("--port", type=int, default=0)
+    options = parser.parse_args()
+    plain = PlainServer(revision=options.revision, say=lambda message: None)
+    server = ThreadingHTTPServer(("127.0.0.1", options.port), partial(Handler, server_of=plain, style=options.style))
+    server.daemon_threads = True
+    sys.stdout.write(f"{server.server_address[1]}\n")
+    sys.stdout.flush()
+    threading.Thread(target=end_with_the_starter, daemon=True).start()
+    server.serve_forever()
+
+
+main()
