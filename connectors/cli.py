@@ -14,10 +14,10 @@ from pathlib import Path
 from typing import Any
 
 import click
-import yaml
 
 from connectors.catalog import connector_names, connector_spec
 from connectors.compensator import CallMalformed, compensator_for, find_tool
+from connectors.core.manifests import manifests_yaml
 from connectors.core.outcomes import EffectUncertainError, ToolError
 from connectors.settings import build_connector, enabled_connectors
 from reversi_sdk.errors import InvalidInput
@@ -80,7 +80,7 @@ def manifests(name: str, form: str) -> int:
     """Print the manifests of connector NAME, or of all."""
     names = connector_names() if name == "all" else (name,)
     found = [manifest for chosen in names for manifest in connector_spec(chosen).manifests()]
-    click.echo(json.dumps(found, indent=2) if form == "json" else _yaml(found), nl=form == "json")
+    click.echo(json.dumps(found, indent=2) if form == "json" else manifests_yaml(found), nl=form == "json")
     return FINE
 
 
@@ -200,14 +200,3 @@ def _print(result: Any) -> int:
 def _fail(error: object, code: int) -> int:
     click.echo(str(error), err=True)
     return code
-
-
-class _PlainDumper(yaml.SafeDumper):
-    """Writes repeated values out instead of pointing at their first place."""
-
-    def ignore_aliases(self, data: Any) -> bool:
-        return True
-
-
-def _yaml(found: Sequence[dict[str, Any]]) -> str:
-    return str(yaml.dump(list(found), Dumper=_PlainDumper, sort_keys=False, allow_unicode=True, width=100))

@@ -1,8 +1,11 @@
-"""The manifest that a tool row stands for, in the flat spelling, as plain data."""
+"""The manifest that a tool row stands for, in the flat spelling, as plain data and as YAML."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
+
+import yaml
 
 from connectors.core.tool import Tool, UndoRow, VerificationRow
 
@@ -28,6 +31,18 @@ def manifest_of(tool: Tool) -> dict[str, Any]:
     if tool.undo is not None:
         manifest["compensation"] = _compensation_of(tool.undo)
     return manifest
+
+
+def manifests_yaml(found: Sequence[dict[str, Any]]) -> str:
+    """Write manifests as the YAML of one file."""
+    return str(yaml.dump(list(found), Dumper=_PlainDumper, sort_keys=False, allow_unicode=True, width=100))
+
+
+class _PlainDumper(yaml.SafeDumper):
+    """Writes repeated values out instead of pointing at their first place."""
+
+    def ignore_aliases(self, data: Any) -> bool:
+        return True
 
 
 def _compensation_of(undo: UndoRow) -> dict[str, Any]:

@@ -1,0 +1,47 @@
+"""Ask a server once which tools it offers."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from gateway.core.upstream_errors import UpstreamUnavailable
+from gateway.core.upstream_specs import UpstreamSpec
+from reversi_sdk.errors import EffectUncertainError, ToolError, Unavailable
+
+Tools = Sequence[Mapping[str, Any]]
+
+
+class ServerUnusable(Unavailable):
+    """The server could not be started or reached, or did not say which tools it has."""
+
+    code = "server_unusable"
+
+    def __init__(self, place: str, why: str) -> None:
+        super().__init__(f"the tools of {place} cannot be listed: it {why}")
+
+
+def list_tools(spec: UpstreamSpec) -> Tools:
+    """Start or reach the server, return its tools exactly as it lists them, and end it; raises ServerUnusable."""
+    import anyio
+
+    # There is no second try here, which is what the upstream's own warnings speak of.
+    logging.getLogger("gateway.mcp.upstream").setLevel(logging.ERROR)
+    listed = anyio.run(_listed, spec)
+    if isinstance(listed, str):
+        raise ServerUnusable(spec.place, listed)
+    return listed
+
+
+async def _listed(spec: UpstreamSpec) -> Tools | str:
+    """Return the tools, or why there are none: an exception would leave the task group as a group of its own."""
+    from gateway.mcp.upstreams import open_upstreams
+
+    async with open_upstreams([spec], patience_s=0) as upstreams:
+        try:
+            return await upstreams.servers[0].list_tools()
+        except UpstreamUnavailable as unavailable:
+            return unavailable.why
+        except (EffectUncertainError, ToolError) as error:
+            return f"does not list tools: {error}"
