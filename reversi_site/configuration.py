@@ -11,10 +11,15 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from gateway.core.upstream_specs import UpstreamSpec
 from reversi_sdk.errors import InvalidInput
 
 FILE_NAME = "reversi.config.yaml"
-UPSTREAM_KEYS = frozenset({"name", "connector", "root", "backup_dir"})
+CONNECTOR_KEYS = frozenset({"name", "connector", "root", "backup_dir"})
+COMMAND_KEYS = frozenset({"name", "cmd", "args", "env", "cwd", "prefix", "session"})
+URL_KEYS = frozenset({"name", "url", "headers", "prefix", "session"})
+SESSIONS = frozenset({"own", "live"})
+NAME = 128
 # The working folder of whichever process starts is no place to let an agent loose on.
 ROOTED = frozenset({"fs"})
 
@@ -26,7 +31,7 @@ class ConfigurationInvalid(InvalidInput):
 
 
 @dataclass(frozen=True, slots=True)
-class Upstream:
+class ConnectorUpstream:
     """An in-process connector whose tools calls and undos may reach."""
 
     name: str
@@ -43,7 +48,8 @@ class Configuration:
     kill_switch_file: Path | None = None
     compensator_cmd: str | None = None
     reader_cmd: str | None = None
-    upstreams: tuple[Upstream, ...] = ()
+    connectors: tuple[ConnectorUpstream, ...] = ()
+    servers: tuple[UpstreamSpec, ...] = ()
     redaction: tuple[str, ...] = ()
     source: Path | None = field(default=None)
 
@@ -87,7 +93,7 @@ def _with_environment(values: Mapping[str, Any], path: Path | None, environ: Map
         reader = _READERS.get(key)
         if reader is None:
             raise ConfigurationInvalid(f"{path}: {_unknown(key)}")
-        settings[key] = reader(f"{path}: {key}", value, folder)
+        settings |= _read_setting(key, reader(f"{path}: {key}", value, folder))
     for name in sorted(_LATER_VARIABLES & environ.keys()):
         raise ConfigurationInvalid(f"{name}: this version does not have it yet; unset it")
     overrides = {
@@ -99,6 +105,15 @@ def _with_environment(values: Mapping[str, Any], path: Path | None, environ: Map
         if text:
             settings[key] = _READERS[key](key, text, Path())
     return Configuration(**settings, source=path)
+
+
+def _read_setting(key: str, value: Any) -> dict[str, Any]:
+    if key != "upstreams":
+        return {key: value}
+    return {
+        "connectors": tuple(each for each in value if isinstance(each, ConnectorUpstream)),
+        "servers": tuple(each for each in value if isinstance(each, UpstreamSpec)),
+    }
 
 
 def _unknown(key: Any) -> str:
@@ -144,6 +159,9 @@ def _references(place: str, value: Any, folder: Path) -> tuple[str, ...]:
     return texts
 
 
+Upstream = ConnectorUpstream | UpstreamSpec
+
+
 def _upstreams(place: str, value: Any, folder: Path) -> tuple[Upstream, ...]:
     if not isinstance(value, list):
         raise ConfigurationInvalid(f"{place}: must be a list")
@@ -155,13 +173,22 @@ def _upstreams(place: str, value: Any, folder: Path) -> tuple[Upstream, ...]:
 
 
 def _upstream(place: str, value: Any, folder: Path) -> Upstream:
-    if not isinstance(value, dict) or not value.keys() <= UPSTREAM_KEYS:
-        raise ConfigurationInvalid(f"{place}: must be an object with the keys {', '.join(sorted(UPSTREAM_KEYS))}")
+    named = [key for key in _KINDS if isinstance(value, dict) and key in value]
+    if len(named) != 1:
+        raise ConfigurationInvalid(f"{place}: must be an object with one of connector, cmd and url")
+    keys, read = _KINDS[named[0]]
+    unknown = sorted(str(key) for key in value.keys() - keys)
+    if unknown:
+        raise ConfigurationInvalid(f"{place}: unknown key {unknown[0]}; known are {', '.join(sorted(keys))}")
+    return read(place, value, folder)
+
+
+def _connector(place: str, value: Mapping[str, Any], folder: Path) -> ConnectorUpstream:
     connector = _text(f"{place}.connector", value.get("connector"), folder)
     if connector in ROOTED and "root" not in value:
         raise ConfigurationInvalid(f"{place}: {connector} needs root, the one folder that it may touch")
     optional = {key: _path(f"{place}.{key}", value[key], folder) for key in ("root", "backup_dir") if key in value}
-    return Upstream(
+    return ConnectorUpstream(
         name=_text(f"{place}.name", value.get("name", connector), folder),
         connector=connector,
         root=optional.get("root"),
@@ -169,6 +196,51 @@ def _upstream(place: str, value: Any, folder: Path) -> Upstream:
     )
 
 
+def _command(place: str, value: Mapping[str, Any], folder: Path) -> UpstreamSpec:
+    arguments = value.get("args", [])
+    if not isinstance(arguments, list) or not all(isinstance(each, str) and "\0" not in each for each in arguments):
+        raise ConfigurationInvalid(f"{place}.args: must be a list of texts")
+    return UpstreamSpec(
+        command=(_text(f"{place}.cmd", value["cmd"], folder), *arguments),
+        env=_names(f"{place}.env", value.get("env", {})),
+        # The folder of the file, not of whoever starts: a worker must start the very server that the gateway did.
+        cwd=(folder / _text(f"{place}.cwd", value.get("cwd", "."), folder)).absolute(),
+        **_common(place, value, folder),
+    )
+
+
+def _url(place: str, value: Mapping[str, Any], folder: Path) -> UpstreamSpec:
+    url = _text(f"{place}.url", value["url"], folder)
+    if not url.startswith(("http://", "https://")):
+        raise ConfigurationInvalid(f"{place}.url: must begin with http:// or https://")
+    headers = _names(f"{place}.headers", value.get("headers", {}))
+    return UpstreamSpec(url=url, headers=headers, **_common(place, value, folder))
+
+
+def _common(place: str, value: Mapping[str, Any], folder: Path) -> dict[str, Any]:
+    name = _text(f"{place}.name", value.get("name"), folder)
+    session = value.get("session", "own")
+    if session not in SESSIONS:
+        raise ConfigurationInvalid(f"{place}.session: must be own or live")
+    prefix = value.get("prefix", "")
+    if not isinstance(prefix, str) or prefix.startswith("reversi."):
+        raise ConfigurationInvalid(f"{place}.prefix: must be a text, and reversi. is taken")
+    if len(name) > NAME:
+        raise ConfigurationInvalid(f"{place}.name: must be at most {NAME} characters long")
+    return {"name": name, "prefix": prefix, "is_live": session == "live"}
+
+
+def _names(place: str, value: Any) -> tuple[tuple[str, str], ...]:
+    if not isinstance(value, dict) or not all(isinstance(each, str) for pair in value.items() for each in pair):
+        raise ConfigurationInvalid(f"{place}: must be an object of texts")
+    return tuple(value.items())
+
+
+_KINDS: Mapping[str, tuple[frozenset[str], Callable[[str, Mapping[str, Any], Path], Upstream]]] = {
+    "connector": (CONNECTOR_KEYS, _connector),
+    "cmd": (COMMAND_KEYS, _command),
+    "url": (URL_KEYS, _url),
+}
 _READERS: Mapping[str, Callable[[str, Any, Path], Any]] = {
     "manifests": _paths,
     "kill_switch_file": _path,

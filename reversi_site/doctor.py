@@ -22,11 +22,13 @@ from reversi_sdk.errors import ReversiError
 from reversi_site.errors import describe, is_database_unavailable
 
 if TYPE_CHECKING:
-    from reversi_site.configuration import Configuration, Upstream
+    from gateway.core.upstream_specs import UpstreamSpec
+    from reversi_site.configuration import Configuration, ConnectorUpstream
 
 SKEW_WARN_MS = 1_000
 SKEW_FAIL_MS = 30_000
 SCHEDULE_LATE_MS = 3 * 60_000
+SERVER_S = 40.0
 # All of them is what `reversi ledger verify` is for.
 RUNS_LOOKED_AT = 100
 # Where each key may come from instead, and what is lost with it.
@@ -167,11 +169,41 @@ def _manifests() -> Iterator[Finding]:
 
 
 def _upstreams() -> Iterator[Finding]:
-    for upstream in _configuration().upstreams:
-        yield _guarded(f"upstream {upstream.name}", partial(_upstream, upstream))
+    for connector in _configuration().connectors:
+        yield _guarded(f"upstream {connector.name}", partial(_connector, connector))
+    for server in _servers():
+        yield _guarded(f"upstream {server.name}", partial(_server, server))
 
 
-def _upstream(upstream: Upstream) -> Finding:
+def _servers() -> Sequence[UpstreamSpec]:
+    from django.conf import settings
+
+    from reversi_site.recorded_upstreams import load_recorded
+
+    recorded = [each.spec for each in load_recorded(Path(settings.DATA)).values() if each.spec is not None]
+    configured = {spec.name: spec for spec in _configuration().servers}
+    return [*configured.values(), *(spec for spec in recorded if spec.name not in configured)]
+
+
+def _server(spec: UpstreamSpec) -> Finding:
+    """Open a session and list the tools: what a worker would have to do before it could undo anything there."""
+    from gateway.sessions import Session
+
+    name = f"upstream {spec.name}"
+    if spec.is_live:
+        return Finding(Level.OK, name, "its session is live: only the gateway that holds it undoes what it did")
+    session = Session(spec)
+    try:
+        count = session.ask(lambda reached: reached.count_tools(spec.name), within_s=SERVER_S)
+    except (ReversiError, TimeoutError) as error:
+        remedy = "correct its command, or start it: until then nothing it did can be undone from here"
+        return Finding(Level.FAIL, name, str(error) or f"did not answer within {SERVER_S:g} s", remedy)
+    finally:
+        session.close()
+    return Finding(Level.OK, name, f"MCP server {spec.place}, {count} tools")
+
+
+def _connector(upstream: ConnectorUpstream) -> Finding:
     from connectors.settings import build_connector
 
     connector = build_connector(

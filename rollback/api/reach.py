@@ -20,5 +20,5 @@ def configured_can_run() -> CanRun | None:
 
     Without executors remote workers run the undos, and nobody here knows which.
     """
-    is_reaching = settings.CONFIGURATION.upstreams or settings.CONFIGURATION.compensator_cmd
-    return configured_tools().can_run if is_reaching else None
+    tools = configured_tools()
+    return tools.can_run if tools.is_reaching else None

@@ -101,12 +101,14 @@ class Tools:
     """What a rollback works with; without a reader declared read-backs stay open.
 
     `waits_for` names an upstream whose tools only another process reaches: the gateway that holds its live session.
+    `is_reaching` is false where nothing is configured that could run an undo.
     """
 
     executor: ToolExecutor
     reader: ToolReader | None = None
     upstreams: Callable[[str], Tools] | None = None
     waits_for: str | None = None
+    is_reaching: bool = True
 
     def at(self, upstream: str) -> Tools:
         """Return the tools as they are for steps whose calls went to this upstream."""
@@ -144,7 +146,7 @@ class Nobody:
         return UndoFailed(f"nothing can run {call.tool}")
 
 
-NO_TOOLS = Tools(Nobody())
+NO_TOOLS = Tools(Nobody(), is_reaching=False)
 
 
 def why_not_here(tool: str, tools: Tools) -> str:

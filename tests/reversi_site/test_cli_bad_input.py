@@ -143,7 +143,7 @@ def test_a_malformed_database_url_is_invalid(shell: Shell, url: str, says: str) 
         ("policy: x", "this version does not have it yet"),
         ("manifests: [", "reversi.config.yaml"),
         ("- a\n- b", "must be an object"),
-        ("upstreams: [{connector: fs, rooot: x}]", "must be an object with the keys"),
+        ("upstreams: [{connector: fs, rooot: x}]", "unknown key rooot"),
         ("upstreams: [{connector: fs}]", "fs needs root"),
         ("reader_cmd: 7", "must be a non-empty text"),
         ("redaction: [token]", "redaction: 'token' is no reference"),

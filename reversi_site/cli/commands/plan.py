@@ -66,11 +66,10 @@ def plan(
 
 def _can_run() -> CanRun | None:
     """Return what runs undos here; None, with a word about it, where nothing is configured that could."""
-    from django.conf import settings
+    from reversi_site.wiring import configured_tools
 
-    from reversi_site.wiring import configured_tools, reaches_tools
-
-    if reaches_tools(settings.CONFIGURATION):
-        return configured_tools().can_run
+    tools = configured_tools()
+    if tools.is_reaching:
+        return tools.can_run
     note("nothing is configured that runs undos: a rollback from here needs --compensator-cmd")
     return None
