@@ -21,6 +21,8 @@ JOURNAL = ("tests/ledger",)
 CALLS = ("tests/gateway", "tests/approvals")
 UNDOING = ("tests/rollback",)
 TREES = ("tests/system/test_tree_property.py",)
+DRAFTS = ("tests/manifests_registry/core/test_drafting.py",)
+SERVED = ("tests/connectors/test_serve.py",)
 
 MUTANTS: Sequence[Mutant] = (
     Mutant(
@@ -239,5 +241,40 @@ MUTANTS: Sequence[Mutant] = (
         "            return self._complete(ReadBack.UNVERIFIED, None)",
         "            return self._complete(ReadBack.NOT_DECLARED, None)",
         UNDOING,
+    ),
+    Mutant(
+        "a hint that contradicts another is believed",
+        "manifests_registry/core/drafting/effects.py",
+        "case Hints(read_only=True, destructive=True):",
+        "case Hints(read_only=True, destructive=True, idempotent=True):",
+        DRAFTS,
+    ),
+    Mutant(
+        "a tool without annotations is drafted by its name",
+        "manifests_registry/core/drafting/effects.py",
+        "        case Hints(read_only=True):\n",
+        "        case Hints(read_only=hint) if hint or (hint is None and verb is None):\n",
+        DRAFTS,
+    ),
+    Mutant(
+        "a text of a server ends the line it stands on",
+        "manifests_registry/core/drafting/writing.py",
+        "c if c.isprintable() else",
+        "c if ord(c) > 31 else",
+        DRAFTS,
+    ),
+    Mutant(
+        "a served connector tells a lost outcome as a failure",
+        "connectors/serving.py",
+        'return {**_failed(error), "_meta": {OUTCOME_META: "uncertain"}}',
+        "return _failed(error)",
+        SERVED,
+    ),
+    Mutant(
+        "the end of the input cuts off what was asked",
+        "connectors/wire.py",
+        "            while self.waiting:\n",
+        "            while self.waiting and self.is_peer_gone:\n",
+        SERVED,
     ),
 )
