@@ -8,10 +8,10 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import pytest
 
@@ -206,10 +206,8 @@ def test_serve_ends_at_a_line_without_end(root: Path) -> None:
 
 
 @contextmanager
-def served(root: Path) -> Iterator[subprocess.Popen[bytes]]:
-    process = subprocess.Popen(
-        command(root), stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, bufsize=0
-    )
+def served(words: Sequence[str]) -> Iterator[subprocess.Popen[bytes]]:
+    process = subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, bufsize=0)
     try:
         yield process
     finally:
@@ -230,7 +228,7 @@ def ask(process: subprocess.Popen[bytes], message: Message) -> Message:
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_serve_ends_at_a_signal_though_the_input_stays_open(root: Path, number: signal.Signals) -> None:
-    with served(root) as process:
+    with served(command(root)) as process:
         ask(process, call(1, "fs.list_dir", {}))
 
         process.send_signal(number)
@@ -241,7 +239,7 @@ def test_serve_ends_at_a_signal_though_the_input_stays_open(root: Path, number: 
 
 
 def test_serve_ends_when_nobody_reads_its_answers(root: Path) -> None:
-    with served(root) as process:
+    with served(command(root)) as process:
         ask(process, call(1, "fs.list_dir", {}))
         assert process.stdin is not None
         assert process.stdout is not None
@@ -262,6 +260,55 @@ def test_serve_answers_into_a_file_and_from_one(root: Path, tmp_path: Path) -> N
 
     assert done.returncode == 0
     assert json.loads(answered.read_text())["result"]["structuredContent"]["entries"] == []
+
+
+HANGING = """
+import sys
+from pathlib import Path
+from dataclasses import replace
+from connectors.core.connector import ConnectorSpec
+from connectors.serving import serve
+from tests.connectors.core.tables import GET
+
+def hang(state, arguments, context):
+    return {"read": Path(arguments["id"]).read_text()}
+
+serve(ConnectorSpec("shop", (replace(GET, run=hang),)).bind(None))
+"""
+
+
+@contextmanager
+def hanging(pipe: Path) -> Iterator[tuple[subprocess.Popen[bytes], IO[str]]]:
+    """A server in the middle of a call that ends when something was written into the pipe that is given."""
+    os.mkfifo(pipe)
+    with served([sys.executable, "-c", HANGING]) as process:
+        assert process.stdin is not None
+        process.stdin.write(json.dumps(call(1, "shop.get", {"id": str(pipe)})).encode() + b"\n")
+        # Opening it waits for the call to have opened the other end.
+        with pipe.open("w") as end:
+            yield process, end
+
+
+def test_serve_finishes_its_calls_after_a_signal(tmp_path: Path) -> None:
+    with hanging(tmp_path / "pipe") as (process, end):
+        process.send_signal(signal.SIGTERM)
+        end.write("done")
+        end.close()
+
+        assert process.wait(timeout=30) == 0
+        assert process.stdout is not None
+        assert json.loads(process.stdout.read())["result"]["structuredContent"] == {"read": "done"}
+
+
+def test_serve_ends_at_a_second_signal_whatever_is_going_on(tmp_path: Path) -> None:
+    with hanging(tmp_path / "pipe") as (process, _):
+        for _attempt in range(100):
+            process.send_signal(signal.SIGTERM)
+            with suppress(subprocess.TimeoutExpired):
+                process.wait(timeout=0.3)
+                break
+
+        assert process.returncode == -signal.SIGTERM
 
 
 PRINTING = """
