@@ -1,7 +1,7 @@
 """A server in this process behind the official client, with everything that passes between them kept."""
 
 from collections.abc import AsyncIterator
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from typing import Any
 
 import anyio
@@ -36,12 +36,17 @@ async def recorded(server: Server[Any]) -> AsyncIterator[tuple[Streams, list[dic
     to_client, from_server = create_context_streams[SessionMessage | Exception](1)
     relay, relayed = create_context_streams[SessionMessage | Exception](1)
 
+    async def pass_on() -> None:
+        async for item in relayed:
+            if isinstance(item, SessionMessage) and isinstance(item.message, JSONRPCResponse):
+                results.append(dict(item.message.result))
+            await to_client.send(item)
+
     async def keep() -> None:
-        async with to_client:
-            async for item in relayed:
-                if isinstance(item, SessionMessage) and isinstance(item.message, JSONRPCResponse):
-                    results.append(dict(item.message.result))
-                await to_client.send(item)
+        # The client may have left while the server had something to say.
+        async with to_client, relayed:
+            with suppress(anyio.BrokenResourceError):
+                await pass_on()
 
     streams = (to_server, from_client, to_client, from_server, relay, relayed)
     async with AsyncExitStack() as closing, anyio.create_task_group() as tasks:

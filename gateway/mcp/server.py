@@ -1,0 +1,116 @@
+"""The gateway as an MCP server: upstream tools and our own behind one list, every call answered in words.
+
+`open_gateway` puts the parts together around one journal; the doors (`stdio`, `http`) serve what `Gateway.server` gives
+for a way to tell who asks. At its end calls under way are settled first, then rollbacks come to the end of their step,
+and the journal ends last; the upstreams must outlive it.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from importlib.metadata import version
+from typing import Any
+
+from mcp.server import Server
+from mcp_types import CallToolRequestParams, PaginatedRequestParams
+
+from gateway.core import answers, own_tools
+from gateway.journal import Journal
+from gateway.mcp.catalog import Catalog
+from gateway.mcp.client_runs import ClientRuns
+from gateway.mcp.door import LoopDoor
+from gateway.mcp.lossless import Lossless, authored_call, authored_list
+from gateway.mcp.own_tools import OwnTools
+from gateway.mcp.rollbacks import Rollbacks, ToolsNow
+from gateway.mcp.tool_calls import ToolCalls
+from gateway.mcp.upstreams import Upstreams
+from gateway.mcp.visits import Request, Visit, VisitOf
+from reversi_site.kit.clock import Clock, SystemClock
+
+NAME = "reversi-gateway"
+INSTRUCTIONS = (
+    "Calls made through this gateway are journaled, and can be undone as far as their tools allow. A call that is "
+    "blocked, waits for an approval or ended in doubt says so in its text, with what to do. The tool reversi.run says "
+    "which run your calls belong to; reversi.plan_rollback shows what could be undone."
+)
+
+ToolsOf = Callable[[LoopDoor], ToolsNow]
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Gateway:
+    """The parts of a running gateway."""
+
+    journal: Journal
+    upstreams: Upstreams
+    catalog: Catalog
+    calls: ToolCalls
+    own: OwnTools
+
+    def server(self, visit_of: VisitOf) -> Server[Any]:
+        """Return a server for the requests of one door."""
+
+        async def list_tools(request: Request, params: PaginatedRequestParams | None) -> Any:
+            return authored_list(request.protocol_version, await self._listed(visit_of(request)))
+
+        async def call_tool(request: Request, params: CallToolRequestParams) -> Any:
+            answer = await self._called(visit_of(request), params.name, params.arguments or {})
+            return authored_call(request.protocol_version, answer)
+
+        served: Server[Any] = Server(
+            NAME,
+            version=version("reversi"),
+            instructions=INSTRUCTIONS,
+            get_tool_input_schema=self.catalog.input_schema,
+            on_list_tools=list_tools,
+            on_call_tool=call_tool,
+        )
+        served.middleware.append(Lossless())
+        return served
+
+    async def _listed(self, visit: Visit) -> Sequence[Mapping[str, Any]]:
+        own = self.own.listed(visit)
+        if not visit.may_call:
+            return own
+        try:
+            return [*await self.catalog.list_tools(), *own]
+        except Exception:
+            # Who sees no tools at all cannot even ask what is wrong.
+            logger.exception("the tools of the upstreams cannot be listed")
+            return own
+
+    async def _called(self, visit: Visit, tool: str, arguments: Mapping[str, Any]) -> answers.Result:
+        if tool.startswith(own_tools.PREFIX):
+            return await self.own.call(visit, tool, arguments)
+        if not visit.may_call:
+            return answers.failure(
+                "permission_denied", f"{visit.caller.username} may not call {tool} through this door"
+            )
+        return await self.calls.call(visit, tool, arguments)
+
+
+@asynccontextmanager
+async def open_gateway(
+    upstreams: Upstreams, *, tools_of: ToolsOf, clock: Clock | None = None, console_url: str | None = None
+) -> AsyncIterator[Gateway]:
+    """Keep a gateway over open upstreams for the block.
+
+    `tools_of` says what rollbacks reach, given the way to this gateway's own sessions.
+    """
+    clock = clock or SystemClock()
+    async with (
+        Journal.open() as journal,
+        Rollbacks.open(tools_of(LoopDoor(upstreams)), clock=clock) as rollbacks,
+    ):
+        catalog, runs = Catalog(journal, upstreams), ClientRuns(journal, clock=clock)
+        calls = ToolCalls(journal, upstreams, catalog, runs, console_url=console_url)
+        own = OwnTools(journal, runs, rollbacks, clock=clock)
+        try:
+            yield Gateway(journal=journal, upstreams=upstreams, catalog=catalog, calls=calls, own=own)
+        finally:
+            await calls.settled()
