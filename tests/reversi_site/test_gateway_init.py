@@ -15,6 +15,7 @@ from connectors.catalog import connector_spec
 from manifests_registry.core.validation import load_path, validate_path
 from reversi_sdk.strict_yaml import load_yaml
 from reversi_site.cli import run
+from reversi_site.configuration import load_configuration
 from reversi_site.gateway_cli.init import init
 from tests.gateway.mcp.servers.starting import http_server
 from tests.postgres import REPOSITORY
@@ -84,6 +85,11 @@ def test_init_writes_what_a_gateway_needs(setup: Setup, tmp_path: Path) -> None:
     assert upstream.pop("name").startswith("listing_server-")
     assert upstream == {"cmd": sys.executable, "args": [str(SERVER), str(tmp_path / "tools.json")], "cwd": "."}
     assert configuration(here)["manifests"] == "manifests"
+    read = load_configuration({}, here)
+    assert [(server.command, server.cwd) for server in read.servers] == [
+        ((sys.executable, str(SERVER), str(tmp_path / "tools.json")), here)
+    ]
+    assert read.manifests == (here / "manifests",)
 
 
 def test_init_says_what_comes_next(setup: Setup, tmp_path: Path) -> None:
@@ -189,8 +195,8 @@ def test_init_for_a_server_by_url(setup: Setup, tmp_path: Path) -> None:
         done = setup("--upstream-url", url)
 
     assert done.code == 0
-    (upstream,) = configuration(tmp_path / "here")["upstreams"]
-    assert (upstream["url"], "cmd" in upstream) == (url, False)
+    (server,) = load_configuration({}, tmp_path / "here").servers
+    assert (server.url, server.command) == (url, None)
     assert "echo" in drafted(tmp_path / "here")
 
 
@@ -214,7 +220,9 @@ def test_init_writes_odd_arguments_as_they_are(setup: Setup, tmp_path: Path) -> 
     done = setup(*command(tmp_path, NOTES, "5", str(tmp_path / "marker"), *words))
 
     assert done.code == 0
-    assert configuration(tmp_path / "here")["upstreams"][0]["args"][-5:] == words
+    (server,) = load_configuration({}, tmp_path / "here").servers
+    assert server.command is not None
+    assert list(server.command[-5:]) == words
 
 
 def test_init_overwrites_nothing(setup: Setup, tmp_path: Path) -> None:
