@@ -30,6 +30,8 @@ class RollbackJob(models.Model):
     lease_until_ms = models.BigIntegerField(null=True, blank=True)
     # Of an undo that a remote worker runs: the hash of the token that proves whose it is.
     lease_hash = models.CharField(max_length=64, null=True, blank=True, unique=True)
+    # The upstream whose live session the job needs, while only the gateway that holds it can do the job.
+    waiting_for = models.CharField(max_length=128, null=True, blank=True)
     claims = models.IntegerField(default=0)
     enqueues = models.IntegerField(default=0)
     enqueued_at = models.DateTimeField(null=True, blank=True)

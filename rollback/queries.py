@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
@@ -213,6 +213,12 @@ def list_live_jobs(*, limit: int = 20) -> Sequence[JobRecord]:
     return [job_record(row) for row in rows[:limit]]
 
 
+def list_jobs_waiting_for(upstreams: Collection[str]) -> Sequence[JobRecord]:
+    """Return the queued jobs that only the holder of one of these upstreams can do, oldest first."""
+    rows = RollbackJob.objects.filter(state=JobState.QUEUED, waiting_for__in=list(upstreams))
+    return [job_record(row) for row in rows.order_by("created_at", "id")]
+
+
 def find_live_job(run_id: str) -> JobRecord | None:
     """Return the job that waits or works on the run, if there is one."""
     row = RollbackJob.objects.filter(run_id=run_id, state__in=LIVE).first()
@@ -238,4 +244,5 @@ def job_record(row: RollbackJob) -> JobRecord:
         created_at=row.created_at,
         started_at=row.started_at,
         ended_at=row.ended_at,
+        waiting_for=row.waiting_for,
     )

@@ -122,6 +122,7 @@ class Job(Answer):
     progress = Progress()
     report = JsonObject(allow_null=True)
     error = _Char(allow_null=True)
+    waiting_for = _Char(allow_null=True)
 
 
 class Completed(Answer):

@@ -32,6 +32,15 @@ class JobState(StrEnum):
 LIVE = (JobState.QUEUED, JobState.RUNNING)
 
 
+def gives_way(queued_kind: JobKind, queued: RollbackOptions, kind: JobKind, wanted: RollbackOptions) -> bool:
+    """Tell whether a job that waits, or was left by its worker, gives way to another: nothing may be lost by it."""
+    covers_steps = wanted.selection in (None, queued.selection)
+    if queued_kind is JobKind.ROLLBACK:
+        return kind is JobKind.ROLLBACK and covers_steps and (wanted.closes or not queued.closes)
+    # A rollback also makes the read-backs that are open.
+    return kind is queued_kind or (kind is JobKind.ROLLBACK and covers_steps)
+
+
 @dataclass(frozen=True, slots=True)
 class JobRecord:
     """A job as it stands; `fence` is the run's fence that it writes under, once it was claimed."""
@@ -52,6 +61,12 @@ class JobRecord:
     created_at: datetime
     started_at: datetime | None
     ended_at: datetime | None
+    waiting_for: str | None = None
+
+    @property
+    def waits(self) -> str | None:
+        """What keeps a queued job waiting, where that is not just its turn."""
+        return None if self.waiting_for is None else f"waiting for executor: {self.waiting_for}"
 
     def to_json(self) -> dict[str, Any]:
         """Return the job as the interface shows it."""
@@ -63,4 +78,5 @@ class JobRecord:
             "progress": {"done": self.done, "total": self.total},
             "report": self.report,
             "error": self.error,
+            "waiting_for": self.waiting_for,
         }

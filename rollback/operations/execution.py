@@ -25,13 +25,23 @@ from rollback.core.actions import Action, Kind
 from rollback.core.assessment import assess
 from rollback.core.dependencies import Blockers
 from rollback.core.errors import PlanStale
-from rollback.core.jobs import JobKind, JobRecord
+from rollback.core.jobs import JobKind, JobRecord, JobState
 from rollback.core.options import RollbackOptions
 from rollback.core.ports import Tools
 from rollback.core.progress import OnProgress, stay_silent
 from rollback.core.report import Refusal, Refused, Report
 from rollback.core.steps import PlanStep
-from rollback.operations.jobs import Claim, claim_job, claim_new, fail, finish, record_lost_fence, renew, require_digest
+from rollback.operations.jobs import (
+    Claim,
+    claim_job,
+    claim_new,
+    fail,
+    finish,
+    note_waiting,
+    record_lost_fence,
+    renew,
+    require_digest,
+)
 from rollback.operations.undoing import Undoing, leave_in_doubt, refuse
 from rollback.operations.verification import list_open, settle_read_backs
 from rollback.operations.work import Chance, Sleep, Work
@@ -66,10 +76,14 @@ def execute_job(
 ) -> JobRecord:
     """Claim a job and do it; one that has ended, or that another executor works on, is left alone.
 
-    A job whose run was taken over meanwhile ends without a word but its own record. Anything unexpected ends the job
-    with its error and is raised on.
+    A job that needs the live session of an upstream is left to the gateway that holds it. One whose run was taken over
+    meanwhile ends without a word but its own record. Anything unexpected ends the job with its error and is raised on.
     """
     time_source = clock or SystemClock()
+    upstream = _waits_for(get_job(job_id), tools, time_source)
+    if upstream is not None:
+        note_waiting(job_id=job_id, upstream=upstream)
+        return get_job(job_id)
     claim = claim_job(job_id=job_id, worker=worker or worker_name(), now=time_source.now())
     if claim is None:
         return get_job(job_id)
@@ -78,6 +92,21 @@ def execute_job(
         return perform(work, _DOINGS[claim.job.kind])
     except FenceLost:
         return get_job(job_id)
+
+
+def _waits_for(job: JobRecord, tools: Tools, clock: Clock) -> str | None:
+    """Return the upstream whose session only another process holds, where the job's plan needs it."""
+    if job.state is not JobState.QUEUED or job.kind is not JobKind.ROLLBACK:
+        return None
+    loaded = load_steps(job.run_id)
+    upstreams = {step.number: step.record.upstream for step in loaded.steps}
+    plan = loaded.plan(now=clock.now(), selection=job.options.selection)
+    for action in plan.actions:
+        there = tools.at(upstreams[action.step])
+        tool = action.compensation_tool
+        if action.kind is Kind.COMPENSATE and tool is not None and not there.executor.can_run(tool) and there.waits_for:
+            return there.waits_for
+    return None
 
 
 def run_foreground(

@@ -26,7 +26,7 @@ from reversi_sdk.model import Manifest
 from reversi_site.kit.clock import DatabaseNowMs
 from reversi_site.kit.transactions import durable, require_transaction
 from rollback.core.errors import PlanStale, RollbackRunning
-from rollback.core.jobs import LIVE, JobKind, JobRecord, JobState
+from rollback.core.jobs import LIVE, JobKind, JobRecord, JobState, gives_way
 from rollback.core.options import RollbackOptions
 from rollback.core.report import Refused
 from rollback.dispatch import enqueue_job
@@ -87,7 +87,10 @@ def _start(kind: JobKind, run_id: str, options: RollbackOptions, actor: str, now
 
 
 def claim_new(*, kind: JobKind, run_id: str, options: RollbackOptions, actor: str, worker: str, now: datetime) -> Claim:
-    """Make a job for this very process and claim it; a job that only waits in the queue gives way to it."""
+    """Make a job for this very process and claim it.
+
+    A job that only waits in the queue gives way to one that does at least the same; else raises RollbackRunning.
+    """
     with durable():
         row = _insert(kind, run_id, options, actor, now, is_foreground=True)
         row.save(force_insert=True)
@@ -121,15 +124,30 @@ def _insert(
         requested_by=actor,
         created_at=now,
     )
-    gives_way = Q(state=JobState.RUNNING, lease_until_ms__lt=DatabaseNowMs())
-    if is_foreground:
-        gives_way |= Q(state=JobState.QUEUED)
     live = RollbackJob.objects.filter(run_id=run_id, state__in=LIVE)
-    live.filter(gives_way).update(state=JobState.FAILED, ended_at=now, error=f"taken over by {row.id}")
+    is_abandoned = Q(state=JobState.RUNNING, lease_until_ms__lt=DatabaseNowMs())
+    left_alone = is_abandoned | Q(state=JobState.QUEUED) if is_foreground else is_abandoned
+    other = live.filter(left_alone).first()
+    if other is not None and _gives_way(other, kind, options):
+        taken = {"state": JobState.FAILED, "ended_at": now, "error": f"taken over by {row.id}"}
+        live.filter(left_alone, pk=other.pk).update(**taken)
     other = live.first()
     if other is not None:
         raise RollbackRunning(run_id, other.id, other.state)
     return row
+
+
+def _gives_way(other: RollbackJob, kind: JobKind, options: RollbackOptions) -> bool:
+    # Nobody goes on with what a process did in its foreground and left: recovery would only end it.
+    if other.is_foreground:
+        return True
+    return gives_way(JobKind(other.kind), RollbackOptions.from_json(other.options), kind, options)
+
+
+def note_waiting(*, job_id: str, upstream: str) -> None:
+    """Note on a queued job that only the gateway which holds this upstream's session can do it."""
+    with durable():
+        RollbackJob.objects.filter(pk=job_id, state=JobState.QUEUED).update(waiting_for=upstream)
 
 
 def claim_job(*, job_id: str, worker: str, now: datetime) -> Claim | None:
@@ -152,6 +170,7 @@ def _claim_locked(row: RollbackJob, worker: str, now: datetime) -> Claim:
     RollbackJob.objects.filter(pk=row.pk).update(
         state=JobState.RUNNING,
         worker=worker,
+        waiting_for=None,
         fence=fence,
         lease_until_ms=DatabaseNowMs() + LEASE_MARGIN_MS,
         claims=row.claims + 1,

@@ -63,10 +63,14 @@ def _recover(job_id: str, now: datetime) -> bool:
         row = RollbackJob.objects.filter(_left_alone(now), pk=job_id).first()
         if row is None:
             return False
-        if row.is_foreground or row.claims >= MOST_CLAIMS or row.enqueues >= MOST_ENQUEUES:
+        # One that waits for a gateway is looked at again, however often, and never given up.
+        is_waiting = row.state == JobState.QUEUED and row.waiting_for is not None
+        is_hopeless = row.is_foreground or row.claims >= MOST_CLAIMS or row.enqueues >= MOST_ENQUEUES
+        if is_hopeless and not is_waiting:
             _abandon(row, now)
         else:
-            RollbackJob.objects.filter(pk=job_id).update(enqueues=row.enqueues + 1, enqueued_at=now)
+            enqueues = row.enqueues if is_waiting else row.enqueues + 1
+            RollbackJob.objects.filter(pk=job_id).update(enqueues=enqueues, enqueued_at=now)
             enqueue_job(job_id)
         return True
 

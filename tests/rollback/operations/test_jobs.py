@@ -22,6 +22,7 @@ from reversi_site.kit.transactions import durable
 from rollback.core.errors import JobNotFound, PlanStale, RollbackRunning
 from rollback.core.jobs import JobKind, JobState
 from rollback.core.options import RollbackOptions
+from rollback.core.selection import Selection
 from rollback.models import RollbackJob
 from rollback.operations.execution import execute_job, run_foreground, verify_run
 from rollback.operations.jobs import claim_job, start_rollback, start_verification
@@ -78,6 +79,7 @@ def test_a_started_rollback_waits_in_the_queue_with_its_task() -> None:
         "run_id": RUN,
         "kind": "rollback",
         "state": "queued",
+        "waiting_for": None,
         "progress": {"done": 0, "total": 0},
         "report": None,
         "error": None,
@@ -360,14 +362,6 @@ def end_superseded(downstream: Downstream, job_id: str) -> None:
     roll_back(downstream=downstream)
 
 
-def end_superseded_by_a_verification(downstream: Downstream, job_id: str) -> None:
-    verify_run(run_id=RUN, tools=downstream.tools, actor=OPERATOR, clock=Ticking())
-
-
-def end_superseded_by_hand(downstream: Downstream, job_id: str) -> None:
-    resolve(run_id=RUN, number=0, status="compensated", note="by phone", actor=OPERATOR, clock=Ticking())
-
-
 def end_superseded_by_a_process_that_died(downstream: Downstream, job_id: str) -> None:
     downstream.faults.append(Fault.KILLED_BEFORE)
     with pytest.raises(Killed):
@@ -390,21 +384,11 @@ def end_broken_down(downstream: Downstream, job_id: str) -> None:
         execute(job_id, Broken())
 
 
-def end_superseded_in_a_lapsed_lease(downstream: Downstream, job_id: str) -> None:
-    claim_job(job_id=job_id, worker="w", now=START)
-    RollbackJob.objects.filter(state=JobState.RUNNING).update(lease_until_ms=0)
-    verification = start_verification(run_id=RUN, actor=OPERATOR, now=START)
-    execute(verification.id, downstream)
-
-
 ENDS = (
     end_superseded,
-    end_superseded_by_a_verification,
-    end_superseded_by_hand,
     end_superseded_by_a_process_that_died,
     end_abandoned_in_the_queue,
     end_broken_down,
-    end_superseded_in_a_lapsed_lease,
 )
 
 
@@ -421,6 +405,51 @@ def test_calls_pass_again_however_a_queued_rollback_ends(end: Callable[[Downstre
 
     assert find_live_job(RUN) is None
     assert not is_call_blocked(downstream)
+
+
+def verify_in_the_foreground(downstream: Downstream) -> None:
+    verify_run(run_id=RUN, tools=downstream.tools, actor=OPERATOR, clock=Ticking())
+
+
+def settle_by_hand(downstream: Downstream) -> None:
+    resolve(run_id=RUN, number=2, status="compensated", note="by phone", actor=OPERATOR, clock=Ticking())
+
+
+def roll_back_less(downstream: Downstream) -> None:
+    roll_back(downstream=downstream, options=RollbackOptions(selection=Selection(steps=(0,))))
+
+
+def roll_back_and_leave_open(downstream: Downstream) -> None:
+    roll_back(downstream=downstream)
+
+
+LESSER = (
+    (verify_in_the_foreground, {}),
+    (settle_by_hand, {}),
+    (roll_back_less, {}),
+    (roll_back_and_leave_open, {"closes": True}),
+)
+
+
+@pytest.mark.parametrize("is_abandoned", [False, True], ids=["queued", "abandoned by its worker"])
+@pytest.mark.parametrize(("lesser", "options"), LESSER, ids=lambda part: getattr(part, "__name__", ""))
+def test_a_rollback_gives_way_to_nothing_that_does_less(
+    lesser: Callable[[Downstream], None], options: dict[str, Any], is_abandoned: bool
+) -> None:
+    downstream = Downstream()
+    make_run(mode="observe")
+    order(downstream=downstream, snapshot=shop(), count=2)
+    make_call(downstream=downstream, snapshot=shop(), tool="shop.unknown")
+    job_id = start(**options)
+    if is_abandoned:
+        claim_job(job_id=job_id, worker="w", now=START)
+        RollbackJob.objects.filter(state=JobState.RUNNING).update(lease_until_ms=0)
+
+    with pytest.raises(RollbackRunning):
+        lesser(downstream)
+
+    execute(job_id, downstream)
+    assert (get_job(job_id).state, downstream.undone) == (JobState.DONE, {"o0": 1, "o1": 1})
 
 
 def test_a_rollback_that_is_queued_again_keeps_calls_off() -> None:

@@ -1,0 +1,57 @@
+"""Do the rollbacks that wait for a session which this gateway holds (D27).
+
+A queued rollback that needs an upstream marked `session: live` is left alone by every worker; the gateway that holds the
+session looks for such jobs and does them, each under the job's lease like any other executor.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from functools import partial
+
+import anyio
+import anyio.to_thread
+from django.db import Error as DatabaseError
+from django.db import connections
+
+from gateway.journal import Journal
+from reversi_sdk.errors import ReversiError
+from rollback.core.ports import Tools
+from rollback.operations.execution import execute_job
+from rollback.queries import list_jobs_waiting_for
+
+INTERVAL_S = 2.0
+
+logger = logging.getLogger(__name__)
+
+
+async def do_live_jobs(
+    journal: Journal, tools: Tools, upstreams: Sequence[str], *, interval_s: float = INTERVAL_S
+) -> None:
+    """Look for waiting jobs until cancelled, and do them one after the other; returns at once without upstreams."""
+    while upstreams:
+        await do_waiting_jobs(journal, tools, upstreams)
+        await anyio.sleep(interval_s)
+
+
+async def do_waiting_jobs(journal: Journal, tools: Tools, upstreams: Sequence[str]) -> int:
+    """Do the jobs that wait now; returns how many were done."""
+    try:
+        jobs = await journal.run(list_jobs_waiting_for, upstreams)
+    except (DatabaseError, ReversiError) as error:
+        logger.warning("the waiting rollbacks could not be looked for: %s", error)
+        return 0
+    for job in jobs:
+        # Shielded by its thread: an undo under way is finished, and the job's lease covers it.
+        await anyio.to_thread.run_sync(partial(_do, job.id, tools))
+    return len(jobs)
+
+
+def _do(job_id: str, tools: Tools) -> None:
+    try:
+        execute_job(job_id=job_id, tools=tools)
+    except Exception:
+        logger.exception("the rollback %s broke down", job_id)
+    finally:
+        connections.close_all()
