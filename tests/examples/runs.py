@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from gateway.operations.calls import call
 from ledger.operations.runs import open_run
-from ledger.queries import list_steps
 from manifests_registry.core.snapshot import Snapshot
 from manifests_registry.queries import current_snapshot
 from reversi_sdk.errors import ToolError
 from rollback.core.report import Bucket, Entry, Report
+from rollback.queries import get_plan
 from tests.examples.servers import World
 from tests.examples.sessions import Calls
 from tests.rollback.journal import AGENT, START, Ticking, roll_back
@@ -30,13 +29,13 @@ def upstream_of(tool: str) -> str:
     return "fs" if tool.startswith("fs.") else "server"
 
 
-def play(*, world: World, snapshot: Snapshot, calls: Calls, run_id: str = "run_x") -> list[str | None]:
+def play(*, world: World, calls: Calls, run_id: str = "run_x") -> list[str | None]:
     """Let the agent make the calls; returns for each the error that the tool reported, or None."""
     open_run(run_id=run_id, principal=AGENT, now=START, scope=("files:*", "memory:*"))
-    return [play_one(world=world, snapshot=snapshot, tool=tool, args=args, run_id=run_id) for tool, args in calls]
+    return [play_one(world=world, tool=tool, args=args, run_id=run_id) for tool, args in calls]
 
 
-def play_one(*, world: World, snapshot: Snapshot, tool: str, args: dict[str, Any], run_id: str = "run_x") -> str | None:
+def play_one(*, world: World, tool: str, args: dict[str, Any], run_id: str = "run_x") -> str | None:
     """Let the agent make one call."""
 
     def execute(arguments: dict[str, Any], key: str | None) -> Any:
@@ -48,9 +47,9 @@ def play_one(*, world: World, snapshot: Snapshot, tool: str, args: dict[str, Any
             tool,
             args,
             execute=execute,
-            reader=world.run,
+            reader=world.look,
             principal=AGENT,
-            snapshot=snapshot,
+            snapshot=manifests_of(world.example),
             upstream_of=upstream_of,
             clock=Ticking(),
         )
@@ -87,6 +86,8 @@ def undo(*, world: World, run_id: str = "run_x", **options: Any) -> Undone:
     return Undone(roll_back(downstream=world, run_id=run_id, **options))
 
 
-def changing_steps(run_id: str = "run_x") -> Sequence[int]:
-    """Return the steps that succeeded in changing something."""
-    return [step.number for step in list_steps(run_id) if step.effect != "read_only" and step.settled_by is not None]
+def plan(*, run_id: str = "run_x") -> dict[int, str]:
+    """Return what the plan says of each step that it will not simply undo or skip."""
+    planned = get_plan(run_id=run_id, now=START).actions
+    told = {action.step: f"{action.kind.value}: {action.reason}" for action in planned}
+    return {number: text for number, text in told.items() if not text.startswith(("compensate: None", "skip: "))}

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import shutil
 from collections import deque
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, TextIO
+from typing import Any, ClassVar, TextIO
 
 from anyio.from_thread import BlockingPortal, start_blocking_portal
 from mcp.client import Client
@@ -20,6 +21,8 @@ from gateway.core.upstream_errors import raise_if_error
 from reversi_sdk.errors import EffectUncertainError, ToolError
 from reversi_site.kit.transactions import require_no_transaction
 from rollback.core.ports import Answer, ReadFailed, Tools, UndoAnswer, UndoCall, UndoFailed, Undone, UndoUnknown
+from tests.examples.graphs import write_graph
+from tests.examples.sessions import FIRST_ENTITIES, FIRST_RELATIONS, furnish
 from tests.npm_servers import filesystem_server, memory_server
 
 
@@ -63,12 +66,16 @@ class Lost:
 
 @dataclass
 class World:
-    """A server and, unless switched off, the connector that undoes beside it: the executor and reader of rollbacks."""
+    """A server and, unless switched off, the connector that undoes beside it: the executor and reader of rollbacks.
 
+    `example` names the folder of its manifests.
+    """
+
+    example: ClassVar[str]
     server: ServerProcess
     connector: Connector | None = None
     lost: Lost = field(default_factory=Lost)
-    sent: list[UndoCall] = field(default_factory=list)
+    failing_reads: str | None = None
 
     @property
     def tools(self) -> Tools:
@@ -91,7 +98,6 @@ class World:
         return False
 
     def compensate(self, call: UndoCall) -> UndoAnswer:
-        self.sent.append(call)
         is_lost_after = self.lost.take()
         if is_lost_after is False:
             return UndoUnknown("the connection was lost")
@@ -106,21 +112,40 @@ class World:
     def can_read(self, tool: str) -> bool:
         return self.can_run(tool)
 
+    def look(self, tool: str, arguments: Mapping[str, Any]) -> Any:
+        """Make a read that a manifest declares, or fail it as planned."""
+        if self.failing_reads is not None:
+            raise ToolError(self.failing_reads)
+        return self.run(tool, arguments)
+
     def read(self, tool: str, arguments: Mapping[str, Any], *, timeout_ms: int) -> Answer | ReadFailed:
         try:
-            return Answer(self.run(tool, arguments))
+            return Answer(self.look(tool, arguments))
         except ToolError as error:
             return ReadFailed(str(error))
+
+    def start_anew(self) -> None:
+        """Forget what a test planned."""
+        self.lost.plan.clear()
+        self.failing_reads = None
 
 
 @dataclass
 class Files(World):
     """The file server on a folder, with the backups beside it."""
 
+    example = "filesystem"
     root: Path = Path()
 
-    def switch_off_connector(self) -> None:
-        self.connector = None
+    def start_anew(self) -> None:
+        """Lay out the folder as at the beginning, with no backups."""
+        World.start_anew(self)
+        backups = self.root.parent / "backups"
+        shutil.rmtree(backups, ignore_errors=True)
+        for path in self.root.iterdir():
+            shutil.rmtree(path) if path.is_dir() and not path.is_symlink() else path.unlink()
+        furnish(self.root)
+        self.connector = fs.build(self.root, backups)
 
 
 @contextmanager
@@ -131,18 +156,20 @@ def files_world(folder: Path, *more: Path) -> Iterator[Files]:
     with (folder / "server.log").open("w") as log:
         command = filesystem_server(root, *more)
         with _running(command, cwd=folder, log=log, HOME=str(root)) as server:
-            yield Files(server, fs.build(root, folder / "backups"), root=root)
+            yield Files(server, root=root)
 
 
 @dataclass
 class Memory(World):
     """The memory server on one file."""
 
+    example = "memory"
     path: Path = Path()
 
-    def forget(self) -> None:
-        """Empty the graph."""
-        self.path.unlink(missing_ok=True)
+    def start_anew(self) -> None:
+        """Write the graph as at the beginning."""
+        World.start_anew(self)
+        write_graph(self.path, FIRST_ENTITIES, FIRST_RELATIONS)
 
 
 @contextmanager
