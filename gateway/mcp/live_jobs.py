@@ -1,7 +1,7 @@
 """Do the rollbacks that wait for a session which this gateway holds (D27).
 
-A queued rollback that needs an upstream marked `session: live` is left alone by every worker; the gateway that holds the
-session looks for such jobs and does them, each under the job's lease like any other executor.
+A queued rollback that needs an upstream marked `session: live` is left alone by every worker; the gateway that holds
+the session looks for such jobs and does them, each under the job's lease like any other executor.
 """
 
 from __future__ import annotations
