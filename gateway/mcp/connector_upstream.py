@@ -13,7 +13,7 @@ from mcp.shared.dispatcher import ProgressFnT
 from connectors.core.connector import Connector
 from connectors.serving import KEY_META, answer, listed_tools
 from gateway.core.upstream_errors import UpstreamRefused, UpstreamTimeout
-from gateway.mcp.upstream import State, ToolObject
+from gateway.mcp.upstream import OnUnsent, State, ToolObject
 
 INVALID_PARAMS = -32602
 
@@ -41,6 +41,7 @@ class ConnectorUpstream:
         idempotency_key: str | None = None,
         meta: Mapping[str, Any] | None = None,
         on_progress: ProgressFnT | None = None,
+        on_unsent: OnUnsent | None = None,
     ) -> dict[str, Any]:
         """Run the tool and word its end as the connector's own server does."""
         if tool not in self._connector.tools:

@@ -1,7 +1,8 @@
 """What a request carries besides its own parameters, by the revision that the upstream speaks.
 
 Since 2026-07-28 each request says in `_meta` which revision it follows and who asks with which capabilities, and over
-HTTP repeats the method and the name in headers; before, the handshake has said it, and a header names the revision.
+HTTP repeats in headers the method, the name and the arguments that the tool's schema marks; before, the handshake has
+said it, and a header names the revision.
 """
 
 from __future__ import annotations
@@ -16,17 +17,31 @@ from mcp.shared.inbound import (
     MCP_PROTOCOL_VERSION_HEADER,
     NAME_BEARING_METHODS,
     encode_header_value,
+    mcp_param_headers,
 )
 from mcp_types import CLIENT_CAPABILITIES_META_KEY, CLIENT_INFO_META_KEY, PROTOCOL_VERSION_META_KEY
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
+# Which arguments of a tool are repeated in headers: the way to each, and the header's name.
+Mirrored = Mapping[tuple[str, ...], str]
+
+
+def is_modern(version: str) -> bool:
+    """Tell whether the revision knows no handshake."""
+    return version in MODERN_PROTOCOL_VERSIONS
+
 
 def enveloped(
-    method: str, params: Mapping[str, Any], *, version: str, client: Mapping[str, Any]
+    method: str,
+    params: Mapping[str, Any],
+    *,
+    version: str,
+    client: Mapping[str, Any],
+    mirrored: Mirrored | None = None,
 ) -> tuple[dict[str, Any], CallOptions]:
     """Return the parameters to send and the options of their sending."""
     headers = {MCP_PROTOCOL_VERSION_HEADER: version}
-    if version not in MODERN_PROTOCOL_VERSIONS:
+    if not is_modern(version):
         return dict(params), {"headers": headers}
     meta = {
         **(params.get("_meta") or {}),
@@ -38,4 +53,5 @@ def enveloped(
     name = params.get(NAME_BEARING_METHODS.get(method, ""))
     if isinstance(name, str):
         headers[MCP_NAME_HEADER] = encode_header_value(name)
+    headers |= mcp_param_headers(mirrored or {}, params.get("arguments") or {})
     return {**params, "_meta": meta}, {"headers": headers}

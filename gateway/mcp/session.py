@@ -6,43 +6,59 @@ not know. Each way for a request to end is an exception that says whether anythi
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Mapping
-from contextlib import asynccontextmanager
-from dataclasses import dataclass
-from typing import Any
+import json
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from importlib.metadata import version as version_of
+from itertools import count
+from typing import Any, Protocol
 
 import anyio
-from mcp.client.session import ClientSession, IncomingMessage, MessageHandlerFnT
+from mcp.client.session import ClientSession
 from mcp.shared.dispatcher import CallOptions, ProgressFnT
 from mcp.shared.exceptions import MCPError
 from mcp.shared.jsonrpc_dispatcher import JSONRPCDispatcher
-from mcp_types import CONNECTION_CLOSED, INVALID_REQUEST, PARSE_ERROR, Implementation, ToolListChangedNotification
+from mcp_types import CONNECTION_CLOSED, RequestId
 from mcp_types import methods as protocol
 from pydantic import ValidationError
 
 from gateway.core.upstream_errors import (
     UpstreamAnswerInvalid,
     UpstreamAnswerLost,
+    UpstreamInternalError,
     UpstreamRefused,
     UpstreamTimeout,
     UpstreamUnavailable,
     error_of,
 )
 from gateway.core.upstream_specs import UpstreamSpec
-from gateway.mcp import http_transport
-from gateway.mcp.envelope import enveloped
-from gateway.mcp.stdio_transport import INVALID_ANSWER, open_wire
+from gateway.mcp.envelope import Mirrored, enveloped, is_modern
+from gateway.mcp.own_errors import Trouble, trouble_of
 
-CLIENT = {"name": "reversi-gateway", "version": "0.1.0"}
-HANDSHAKE_S = 20.0
-END_S = 1.0
-# Over HTTP the library gives these numbers also to answers that it could not read, so they prove no refusal there.
-AMBIGUOUS_OVER_HTTP = frozenset({PARSE_ERROR, INVALID_REQUEST})
+CLIENT = {"name": "reversi-gateway", "version": version_of("reversi")}
+# The library counts its own requests from one.
+FIRST_REQUEST = 1000
+LISTENING = {"notifications": {"toolsListChanged": True}}
+LISTEN_AGAIN_S = 5.0
 
-OnToolsChanged = Callable[[], None]
+OnUnsent = Callable[[], None]
 
 
-class _Dispatcher(JSONRPCDispatcher):
+class Wire(Protocol):
+    """What a session must know of the wire below it."""
+
+    is_over: bool
+    # Numbers under which the library itself says, over this wire, that it heard nothing or could not read it.
+    made_by_library: Mapping[int, Trouble]
+
+    def describe_end(self) -> str:
+        """Say how the wire ended."""
+
+    def settle(self, call: RequestId) -> bool:
+        """Tell of a request that has ended whether it certainly never arrived, and forget it."""
+
+
+class Dispatcher(JSONRPCDispatcher):
     """The library's, which also tells when the wire has ended."""
 
     def __init__(self, *streams: Any) -> None:
@@ -62,17 +78,37 @@ class Session:
 
     spec: UpstreamSpec
     version: str
-    _dispatcher: _Dispatcher
-    _describe_end: Callable[[], str]
+    client: ClientSession
+    _dispatcher: Dispatcher
+    _wire: Wire
+    # Arguments that go into headers too, by tool; the owner fills it when it lists the tools.
+    mirrored: dict[str, Mirrored] = field(default_factory=dict)
+    is_listening: bool = False
+    _closed_because: str | None = None
+    _requests: Iterator[int] = field(default_factory=lambda: count(FIRST_REQUEST))
 
     @property
     def ended(self) -> anyio.Event:
         """Set when nothing more can come."""
         return self._dispatcher.ended
 
+    @property
+    def is_over(self) -> bool:
+        """Whether nothing more can be sent."""
+        return self._closed_because is not None or self._wire.is_over or self.ended.is_set()
+
+    @property
+    def is_modern(self) -> bool:
+        """Whether the upstream's revision is of 2026 or later."""
+        return is_modern(self.version)
+
+    def close(self, because: str) -> None:
+        """Send nothing more; whoever waits for an answer is told why when the owner lets the session go."""
+        self._closed_because = self._closed_because or because
+
     def describe_end(self) -> str:
         """Say how the session ended."""
-        return self._describe_end()
+        return self._closed_because or self._wire.describe_end()
 
     async def request(
         self,
@@ -81,120 +117,128 @@ class Session:
         *,
         timeout_ms: int,
         on_progress: ProgressFnT | None = None,
+        on_unsent: OnUnsent | None = None,
     ) -> dict[str, Any]:
         """Send a request and return its result as it was sent.
 
-        Raises what `gateway.core.upstream_errors` has.
+        Raises what `gateway.core.upstream_errors` has. `on_unsent` is told when whoever waits is cancelled and nothing
+        of the request was sent.
         """
-        if self.ended.is_set():
+        if self.is_over:
             raise UpstreamUnavailable(self.spec.name, self.describe_end())
-        sent, options = enveloped(method, params, version=self.version, client=CLIENT)
+        mirrored = self.mirrored.get(str(params.get("name")))
+        sent, options = enveloped(method, params, version=self.version, client=CLIENT, mirrored=mirrored)
+        self._refuse_what_is_no_json(sent)
+        options["request_id"] = next(self._requests)
         if on_progress is not None:
-            options["on_progress"] = on_progress
-        answer = await self._answer(method, sent, options, timeout_ms)
-        try:
-            protocol.validate_server_result(method, self.version, answer)
-        except (ValidationError, KeyError) as error:
-            raise UpstreamAnswerInvalid(self.spec.name, f"its result is none of {method}") from error
+            options["on_progress"] = _one_at_a_time(on_progress)
+        answer = await self._answer(method, sent, options, timeout_ms, on_unsent)
+        self._refuse_what_is_no_result(method, answer)
         return answer
 
     async def _answer(
-        self, method: str, params: Mapping[str, Any], options: CallOptions, timeout_ms: int
+        self, method: str, params: Mapping[str, Any], options: CallOptions, timeout_ms: int, on_unsent: OnUnsent | None
     ) -> dict[str, Any]:
+        call = options["request_id"]
         try:
             with anyio.fail_after(timeout_ms / 1000):
-                return await self._dispatcher.send_raw_request(method, params, options)
+                answer = await self._dispatcher.send_raw_request(method, params, options)
         except TimeoutError as error:
+            if self._wire.settle(call):
+                raise UpstreamUnavailable(self.spec.name, "takes no requests in") from error
             raise UpstreamTimeout(self.spec.name, timeout_ms) from error
         except MCPError as error:
-            if error.error.code == CONNECTION_CLOSED:
-                await self._see_the_end()
-            raise self._meaning(error) from error
+            raise self._meaning(error, is_unsent=self._wire.settle(call)) from error
+        except anyio.get_cancelled_exc_class():
+            if self._wire.settle(call) and on_unsent is not None:
+                on_unsent()
+            raise
+        self._wire.settle(call)
+        return answer
 
-    async def _see_the_end(self) -> None:
-        """Let the wire end, so that what is said of it is what happened."""
-        with anyio.move_on_after(END_S):
-            await self.ended.wait()
+    def _meaning(self, error: MCPError, *, is_unsent: bool) -> Exception:
+        if is_unsent:
+            return UpstreamUnavailable(self.spec.name, self.describe_end())
+        trouble = self._trouble(error)
+        if trouble is None:
+            return error_of(self.spec.name, error.error.code, error.error.message, error.error.data)
+        if trouble is Trouble.SESSION_GONE:
+            self.close(f"ended the session ({error})")
+        return self._worded(trouble, error)
 
-    def _meaning(self, error: MCPError) -> Exception:
-        number, said, name = error.error.code, error.error.message, self.spec.name
-        if number == http_transport.NOT_SENT:
-            return UpstreamUnavailable(name, f"cannot be reached: {said}")
-        if number in (http_transport.REFUSED, http_transport.GONE):
-            return UpstreamRefused(name, number, said)
-        if number == http_transport.ANSWER_LOST:
-            return UpstreamAnswerLost(name, f"ended the connection ({said})")
-        if number == CONNECTION_CLOSED:
-            return UpstreamAnswerLost(name, self.describe_end() if self.ended.is_set() else said)
-        if number == INVALID_ANSWER or (self.spec.url is not None and number in AMBIGUOUS_OVER_HTTP):
-            return UpstreamAnswerInvalid(name, said)
-        return error_of(name, number, said, error.error.data)
+    def _trouble(self, error: MCPError) -> Trouble | None:
+        """Return what an error means that is not the server's own."""
+        own, number = trouble_of(error), error.error.code
+        if own is not None:
+            return own
+        if number == CONNECTION_CLOSED and self.is_over:
+            return Trouble.ANSWER_LOST
+        return self._wire.made_by_library.get(number)
 
+    def _worded(self, trouble: Trouble, error: MCPError) -> Exception:
+        name, said = self.spec.name, error.error.message
+        match trouble:
+            case Trouble.NOT_SENT:
+                return UpstreamUnavailable(name, f"cannot be reached: {said}")
+            case Trouble.ANSWER_LOST:
+                return UpstreamAnswerLost(name, self.describe_end() if self.is_over else said)
+            case Trouble.ANSWER_INVALID:
+                return UpstreamAnswerInvalid(name, said)
+            case Trouble.BROKE:
+                return UpstreamInternalError(name, error.error.code, said)
+            case Trouble.REFUSED | Trouble.SESSION_GONE:
+                return UpstreamRefused(name, error.error.code, said)
 
-@asynccontextmanager
-async def open_session(
-    spec: UpstreamSpec, *, on_tools_changed: OnToolsChanged, handshake_s: float = HANDSHAKE_S
-) -> AsyncIterator[Session]:
-    """Connect to the upstream and agree on a revision; raises UpstreamUnavailable when that cannot be done."""
-    trouble: UpstreamUnavailable | None = None
-    try:
-        async with _open_streams(spec) as (streams, describe_end):
-            dispatcher = _Dispatcher(*streams)
-            hear = _listener(on_tools_changed)
-            client = ClientSession(
-                dispatcher=dispatcher, message_handler=hear, client_info=Implementation.model_validate(CLIENT)
-            )
-            async with client:
-                trouble = await _handshake(spec, client, describe_end, handshake_s)
-                if trouble is None:
-                    yield Session(spec, client.protocol_version or "", dispatcher, describe_end)
-    except OSError as error:
-        trouble = UpstreamUnavailable(spec.name, f"cannot be started ({spec.place}): {error.strerror or error}")
-    if trouble is not None:
-        raise trouble
+    def _refuse_what_is_no_json(self, params: Mapping[str, Any]) -> None:
+        try:
+            json.dumps(params, allow_nan=False, ensure_ascii=False).encode()
+        except (ValueError, TypeError, RecursionError) as error:
+            raise UpstreamUnavailable(self.spec.name, f"was not asked, the arguments are no JSON: {error}") from error
 
+    def _refuse_what_is_no_result(self, method: str, answer: Mapping[str, Any]) -> None:
+        try:
+            json.dumps(answer, allow_nan=False)
+            protocol.validate_server_result(method, self.version, answer)
+        except ValidationError as error:
+            raise UpstreamAnswerInvalid(self.spec.name, f"its result is none of {method}: {_first(error)}") from error
+        except (KeyError, ValueError, RecursionError) as error:
+            raise UpstreamAnswerInvalid(self.spec.name, f"its result is none of {method}: {error}") from error
 
-def _listener(on_tools_changed: OnToolsChanged) -> MessageHandlerFnT:
-    async def hear(message: IncomingMessage) -> None:
-        if isinstance(message, ToolListChangedNotification):
-            on_tools_changed()
-
-    return hear
-
-
-async def _handshake(
-    spec: UpstreamSpec, client: ClientSession, describe_end: Callable[[], str], limit_s: float
-) -> UpstreamUnavailable | None:
-    """Agree on a revision, or return why not; an exception would come out of the session's task group as a group."""
-    try:
-        with anyio.fail_after(limit_s):
-            await _negotiate(client)
-    except TimeoutError:
-        return UpstreamUnavailable(spec.name, f"did not answer the handshake within {limit_s:g} s")
-    except MCPError as error:
-        why = describe_end() if error.error.code == CONNECTION_CLOSED else f"refused the handshake: {error}"
-        return UpstreamUnavailable(spec.name, why)
-    except (ValidationError, RuntimeError) as error:
-        return UpstreamUnavailable(spec.name, f"answered the handshake as no server of this protocol: {error}")
-    return None
-
-
-async def _negotiate(client: ClientSession) -> None:
-    try:
-        await client.discover()
-    except (MCPError, ValidationError, RuntimeError):
-        # Servers of before 2026 know no discovery, and not all say so in the same words.
-        await client.initialize()
+    async def listen(self, on_tools_changed: Callable[[], None]) -> None:
+        """Have the upstream tell when its tools change, for as long as it does."""
+        while not self.is_over:
+            sent, options = enveloped("subscriptions/listen", LISTENING, version=self.version, client=CLIENT)
+            options["request_id"] = f"listen-{next(self._requests)}"
+            self.is_listening = True
+            try:
+                await self._dispatcher.send_raw_request("subscriptions/listen", sent, options)
+            except MCPError as error:
+                if self._trouble(error) is None:
+                    # The server's own words: it tells nobody.
+                    return
+            finally:
+                self.is_listening = False
+                on_tools_changed()
+            await anyio.sleep(LISTEN_AGAIN_S)
 
 
-Streams = tuple[tuple[Any, Any], Callable[[], str]]
+def _first(error: ValidationError) -> str:
+    first = error.errors(include_url=False, include_input=False, include_context=False)[0]
+    return f"{'.'.join(str(step) for step in first['loc'])}: {first['msg']}"
 
 
-@asynccontextmanager
-async def _open_streams(spec: UpstreamSpec) -> AsyncIterator[Streams]:
-    if spec.url is None:
-        async with open_wire(spec) as wire:
-            yield (wire.incoming, wire.outgoing), wire.describe_end
-        return
-    async with http_transport.open_http_streams(spec) as streams:
-        yield streams, lambda: "ended the connection"
+def _one_at_a_time(tell: ProgressFnT) -> ProgressFnT:
+    """Leave out what comes while an earlier word is still on its way: a flood of progress must not pile up."""
+    is_busy = False
+
+    async def tell_unless_busy(progress: float, total: float | None, message: str | None) -> None:
+        nonlocal is_busy
+        if is_busy:
+            return
+        is_busy = True
+        try:
+            await tell(progress, total, message)
+        finally:
+            is_busy = False
+
+    return tell_unless_busy

@@ -1,161 +1,161 @@
 """The wire to an upstream that is a process: JSON lines over its standard input and output.
 
 The library's own reader keeps an unfinished line without bound and logs every line that it cannot read, so a broken
-server could fill memory or disk. Here a line may have 16 MiB, a run of 200 unreadable lines ends the wire, and what the
-process says on standard error is read away, its end kept for messages. The process and all its children end with
-the wire: its input is closed, then come SIGTERM and SIGKILL.
+server could fill memory or disk. Here a line may have 16 MiB, a run of more than 200 unreadable lines ends the wire,
+and so does an upstream that asks us more than it reads. What it says on standard error is read away, its end kept for
+messages.
 """
 
 from __future__ import annotations
 
 import json
 import logging
-import os
-import signal
-import subprocess
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
 from contextlib import asynccontextmanager, suppress
-from dataclasses import dataclass, field
-from pathlib import Path
+from functools import partial
+from types import MappingProxyType
 from typing import Any
 
 import anyio
-from anyio.abc import ByteReceiveStream, Process
-from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
 from mcp.shared.message import SessionMessage
-from mcp_types.jsonrpc import ErrorData, JSONRPCError, jsonrpc_message_adapter
+from mcp_types import JSONRPCError, JSONRPCNotification, ProgressNotificationParams, RequestId, jsonrpc_message_adapter
+from pydantic import ValidationError
 
 from gateway.core.upstream_specs import UpstreamSpec
+from gateway.mcp.child_process import Child, start_child
+from gateway.mcp.outbox import Outbox
+from gateway.mcp.own_errors import Trouble, own_error
 
 LINE_LIMIT = 16 * 1024 * 1024
 GARBAGE_LIMIT = 200
-LAST_WORDS = 4096
-GRACE_S = 2.0
-EXIT_S = 0.3
-POLL_S = 0.01
-# An answer that names its request but is none: told to the request, under a number that no server uses.
-INVALID_ANSWER = -32019
-OUR_SECRETS = ("REVERSI_", "DATABASE_URL")
+EXIT_S = 0.5
+EXCERPT = 200
+COMPLAINTS = 5
+HEARD = frozenset({"notifications/cancelled", "notifications/tools/list_changed"})
 
 logger = logging.getLogger(__name__)
 
 Incoming = SessionMessage | Exception
-_BROKEN = (anyio.BrokenResourceError, anyio.ClosedResourceError, OSError)
+_CLOSED = (anyio.BrokenResourceError, anyio.ClosedResourceError, OSError)
 
 
-@dataclass(slots=True)
-class Wire:
-    """An open wire; `trouble` says why it ended, as far as that is known."""
+class StdioWire:
+    """An open wire. `is_over` is told before whoever waits for an answer hears of the end."""
 
-    incoming: MemoryObjectReceiveStream[Incoming]
-    outgoing: MemoryObjectSendStream[SessionMessage]
-    process: Process
-    trouble: str | None = None
-    _said: bytearray = field(default_factory=bytearray)
+    made_by_library: Mapping[int, Trouble] = MappingProxyType({})
 
-    def hear(self, chunk: bytes) -> None:
-        """Keep the end of what the process says on standard error."""
-        self._said += chunk
-        del self._said[:-LAST_WORDS]
-
-    @property
-    def last_line(self) -> str:
-        """The last line that the process said on standard error."""
-        lines = self._said.decode(errors="replace").strip().splitlines()
-        return lines[-1].strip() if lines else ""
+    def __init__(self, spec: UpstreamSpec, child: Child) -> None:
+        self._spec, self._child = spec, child
+        self._to_session, self.incoming = anyio.create_memory_object_stream[Incoming](16)
+        self.outgoing = Outbox(child.input, on_full=self._overflow)
+        self._lines = Lines(spec.name)
+        self._trouble: str | None = None
+        self.is_over = False
 
     def describe_end(self) -> str:
-        """Say how the wire ended."""
-        code = self.process.returncode
-        ended = self.trouble or ("closed its output" if code is None else _death(code))
-        return f"{ended}: {self.last_line}" if self.last_line else ended
+        """Say how the wire ended, with the last words of the process."""
+        ended = self._trouble or self._child.death or "closed its output"
+        return f"{ended} ({self._child.last_line})" if self._child.last_line else ended
 
+    def settle(self, call: RequestId) -> bool:
+        """Tell of a request that has ended whether it certainly never arrived."""
+        return self.outgoing.settle(call)
 
-def _death(code: int) -> str:
-    return f"was killed by signal {-code}" if code < 0 else f"exited with code {code}"
+    async def read(self) -> None:
+        """Pass on what the process says, then read the rest away."""
+        with suppress(*_CLOSED):
+            await self._pass_on()
+        if self._lines.trouble is None:
+            # How it exited belongs to what is said of it; a process that only closed its output is not waited for.
+            await self._child.has_exited(within_s=EXIT_S)
+        self._end(self._lines.trouble)
+        with suppress(*_CLOSED):
+            while await self._child.output.read():
+                continue
 
+    async def _pass_on(self) -> None:
+        while chunk := await self._child.output.read():
+            for line in self._lines.take(chunk):
+                if _is_wanted(line):
+                    await self._to_session.send(line)
+            if self._lines.trouble is not None:
+                return
 
-def child_environment(environ: Mapping[str, str], extra: Mapping[str, str]) -> dict[str, str]:
-    """Return what an upstream's process gets: everything but our own settings and secrets, and what its entry adds."""
-    kept = {name: value for name, value in environ.items() if not name.startswith(OUR_SECRETS)}
-    return {**kept, **extra}
+    async def write(self) -> None:
+        """Write what the session says, until the process takes nothing more."""
+        with suppress(*_CLOSED):
+            await self.outgoing.run()
+        self.outgoing.close()
+        await self._child.has_exited(within_s=EXIT_S)
+        self._end(None if self._child.death else "closed its input")
+
+    def close(self) -> None:
+        """Take and pass on nothing more."""
+        self.outgoing.close()
+        self.incoming.close()
+        self._to_session.close()
+
+    def _overflow(self) -> None:
+        self._end("asks without end and reads no answer")
+
+    def _end(self, trouble: str | None) -> None:
+        if not self.is_over:
+            self.is_over, self._trouble = True, trouble
+            self.outgoing.take_stock()
+            self._to_session.close()
 
 
 @asynccontextmanager
-async def open_wire(spec: UpstreamSpec) -> AsyncIterator[Wire]:
+async def open_wire(spec: UpstreamSpec) -> AsyncIterator[StdioWire]:
     """Start the process of an upstream and talk to it; raises OSError when it cannot be started."""
-    process = await anyio.open_process(
-        list(spec.command or ()),
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        env=child_environment(os.environ, dict(spec.env)),
-        cwd=spec.cwd or Path.cwd(),
-        start_new_session=True,
-    )
-    to_session, incoming = anyio.create_memory_object_stream[Incoming](16)
-    outgoing, from_session = anyio.create_memory_object_stream[SessionMessage](16)
-    wire = Wire(incoming, outgoing, process)
+    child = await start_child(spec)
+    wire = StdioWire(spec, child)
     try:
         async with anyio.create_task_group() as tasks:
-            tasks.start_soon(_read_lines, wire, to_session)
-            tasks.start_soon(_write_lines, wire, from_session)
-            tasks.start_soon(_read_away, wire, spec.name)
+            tasks.start_soon(_to_the_end, wire.read)
+            tasks.start_soon(wire.write)
+            tasks.start_soon(_to_the_end, partial(child.hear, spec.name))
             try:
                 yield wire
             finally:
-                with anyio.CancelScope(shield=True):
-                    await _end(process)
+                # From here on the reader only reads away, so that the process can finish what it says.
+                wire.close()
+                await child.end()
                 tasks.cancel_scope.cancel()
     finally:
-        for stream in (to_session, incoming, outgoing, from_session):
-            stream.close()
+        wire.close()
+        await child.end()
 
 
-async def _read_lines(wire: Wire, to_session: MemoryObjectSendStream[Incoming]) -> None:
-    with to_session:
-        with suppress(*_BROKEN, anyio.EndOfStream):
-            await _pass_on(wire, to_session)
-        if wire.trouble is None:
-            # How it exited belongs to what is said of it; a process that only closed its output is not waited for.
-            await _has_exited(wire.process, within_s=EXIT_S)
+async def _to_the_end(reading: Callable[[], Awaitable[None]]) -> None:
+    """Read on whoever is cancelled, until the process's end closes the pipe: it may have to say something to exit."""
+    with anyio.CancelScope(shield=True):
+        await reading()
 
 
-async def _pass_on(wire: Wire, to_session: MemoryObjectSendStream[Incoming]) -> None:
-    """Pass on what comes, until the wire ends or must not go on."""
-    assert wire.process.stdout is not None
-    lines = _Lines()
-    while wire.trouble is None:
-        for line in lines.take(await wire.process.stdout.receive()):
-            await to_session.send(lines.read(line))
-            if lines.trouble is not None:
-                break
-        wire.trouble = lines.trouble
+class Lines:
+    """Cuts what comes into lines and reads them; `trouble` says why there is no going on."""
 
-
-class _Lines:
-    """Cuts what comes into lines, and counts the unreadable ones."""
-
-    def __init__(self) -> None:
+    def __init__(self, name: str) -> None:
+        self._name = name
         self._rest = bytearray()
-        self._garbage = 0
+        self._garbage = self._complaints = 0
+        self.trouble: str | None = None
 
-    @property
-    def trouble(self) -> str | None:
-        if len(self._rest) > LINE_LIMIT:
-            return f"sent a line of more than {LINE_LIMIT // 1024 // 1024} MiB"
-        return f"sent {self._garbage} lines in a row that are no messages" if self._garbage > GARBAGE_LIMIT else None
-
-    def take(self, chunk: bytes) -> list[bytes]:
+    def take(self, chunk: bytes) -> Iterator[Incoming]:
+        """Give the messages that are whole now, and what is unreadable as the error that it makes."""
         *lines, rest = chunk.split(b"\n")
-        if not lines:
-            self._rest += rest
-            return []
-        lines[0] = bytes(self._rest) + lines[0]
-        self._rest = bytearray(rest)
-        return [line for line in lines if line.strip()]
+        for line in lines:
+            whole, self._rest = bytes(self._rest) + line, bytearray()
+            if whole.strip():
+                yield self._read(whole)
+            if self.trouble is not None:
+                return
+        self._rest += rest
+        if len(self._rest) > LINE_LIMIT:
+            self._end(f"sent a line of more than {LINE_LIMIT // 1024 // 1024} MiB")
 
-    def read(self, line: bytes) -> Incoming:
+    def _read(self, line: bytes) -> Incoming:
         try:
             message = jsonrpc_message_adapter.validate_json(line, by_name=False)
         except ValueError as error:
@@ -165,14 +165,37 @@ class _Lines:
 
     def _unreadable(self, line: bytes, error: ValueError) -> Incoming:
         self._garbage += 1
+        self._complaints += 1
+        level = logging.WARNING if self._complaints <= COMPLAINTS else logging.DEBUG
+        logger.log(level, "the upstream %s sent a line that is no message: %r", self._name, line[:EXCERPT])
+        if self._garbage > GARBAGE_LIMIT:
+            self._end(f"sent more than {GARBAGE_LIMIT} lines in a row that are no messages")
         answered = _answered_request(line)
         if answered is None:
             return error
-        problem = ErrorData(code=INVALID_ANSWER, message="its answer is no message of JSON-RPC")
+        problem = own_error(Trouble.ANSWER_INVALID, "its answer is no message of JSON-RPC")
         return SessionMessage(JSONRPCError(jsonrpc="2.0", id=answered, error=problem))
 
+    def _end(self, trouble: str) -> None:
+        self.trouble = trouble
+        self._rest.clear()
+        logger.warning("the upstream %s %s", self._name, trouble)
 
-def _answered_request(line: bytes) -> int | str | None:
+
+def _is_wanted(line: Incoming) -> bool:
+    """Tell whether anybody here listens to it: a flood of other notifications must not keep the library busy."""
+    if not isinstance(line, SessionMessage) or not isinstance(line.message, JSONRPCNotification):
+        return isinstance(line, SessionMessage)
+    if line.message.method != "notifications/progress":
+        return line.message.method in HEARD
+    try:
+        ProgressNotificationParams.model_validate(line.message.params, by_name=False)
+    except ValidationError:
+        return False
+    return True
+
+
+def _answered_request(line: bytes) -> RequestId | None:
     """Return which request a line that is no message means to answer, if it says so."""
     try:
         said: Any = json.loads(line)
@@ -182,65 +205,3 @@ def _answered_request(line: bytes) -> int | str | None:
         return None
     number = said.get("id")
     return number if isinstance(number, (int, str)) and not isinstance(number, bool) else None
-
-
-async def _write_lines(wire: Wire, from_session: MemoryObjectReceiveStream[SessionMessage]) -> None:
-    assert wire.process.stdin is not None
-    with from_session, suppress(*_BROKEN):
-        async for message in from_session:
-            text = message.message.model_dump_json(by_alias=True, exclude_unset=True)
-            await wire.process.stdin.send(text.encode() + b"\n")
-        return
-    # It takes nothing more: whoever waits for an answer must hear that the wire has ended.
-    wire.incoming.close()
-
-
-async def _read_away(wire: Wire, name: str) -> None:
-    errors: ByteReceiveStream | None = wire.process.stderr
-    assert errors is not None
-    with suppress(*_BROKEN, anyio.EndOfStream):
-        while True:
-            chunk = await errors.receive()
-            wire.hear(chunk)
-            logger.debug("upstream %s: %s", name, chunk[:LAST_WORDS].decode(errors="replace").rstrip())
-
-
-async def _end(process: Process) -> None:
-    """Close the process's input, and make it and its children end."""
-    if process.stdin is not None:
-        with suppress(*_BROKEN):
-            await process.stdin.aclose()
-    for number in (signal.SIGTERM, signal.SIGKILL):
-        if await _has_exited(process):
-            break
-        _signal_group(process, number)
-    else:
-        await _has_exited(process)
-    # What the process left behind in its group ends too.
-    _signal_group(process, signal.SIGKILL)
-    for pipe in (process.stdout, process.stderr):
-        if pipe is not None:
-            with suppress(*_BROKEN):
-                await pipe.aclose()
-    _close_transport(process)
-
-
-def _close_transport(process: Process) -> None:
-    # A child of the process may hold a pipe open; asyncio's transport would then outlive the event loop and complain.
-    transport = getattr(getattr(process, "_process", None), "_transport", None)
-    if transport is not None:
-        with suppress(PermissionError):
-            transport.close()
-
-
-async def _has_exited(process: Process, *, within_s: float = GRACE_S) -> bool:
-    # Not process.wait(): it also waits for pipes that a child of the process may hold open.
-    with anyio.move_on_after(within_s):
-        while process.returncode is None:
-            await anyio.sleep(POLL_S)
-    return process.returncode is not None
-
-
-def _signal_group(process: Process, number: signal.Signals) -> None:
-    with suppress(ProcessLookupError, PermissionError):
-        os.killpg(process.pid, number)
