@@ -36,7 +36,6 @@ from rollback.core.text import plan_lines, report_lines
 from rollback.queries import get_last_job
 
 ATTEMPTS, BASE_MS = 3, 250
-ANSWERS_AFTER_S = 40.0
 
 Arguments = Mapping[str, Any]
 
@@ -54,13 +53,7 @@ class OwnTools:
     """Answers the tools whose names begin with `reversi.`."""
 
     def __init__(
-        self,
-        journal: Journal,
-        runs: ClientRuns,
-        rollbacks: Rollbacks,
-        *,
-        clock: Clock,
-        answers_after_s: float = ANSWERS_AFTER_S,
+        self, journal: Journal, runs: ClientRuns, rollbacks: Rollbacks, *, clock: Clock, answers_after_s: float
     ) -> None:
         self._journal, self._runs, self._rollbacks, self._clock = journal, runs, rollbacks, clock
         self._answers_after_s = answers_after_s
@@ -173,8 +166,7 @@ class OwnTools:
             text = f"The rollback goes on, {standing.words}. Repeat this call to wait for its end."
             return answers.document(text, body)
         text = "\n".join(report_lines(standing.report))
-        answer = answers.said(text, {**body, "report": standing.report.to_json()})
-        return {**answer, "isError": not standing.report.is_complete}
+        return answers.said(text, {**body, "report": standing.report.to_json()})
 
     async def _job(self, rollback: Rollback) -> dict[str, Any]:
         state = "done" if rollback.standing.is_over else "running"

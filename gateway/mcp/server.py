@@ -37,6 +37,9 @@ INSTRUCTIONS = (
     "which run your calls belong to; reversi.plan_rollback shows what could be undone."
 )
 
+# Clients give up on a call after a minute or so.
+ANSWERS_AFTER_S = 40.0
+
 ToolsOf = Callable[[LoopDoor], ToolsNow]
 
 logger = logging.getLogger(__name__)
@@ -96,11 +99,17 @@ class Gateway:
 
 @asynccontextmanager
 async def open_gateway(
-    upstreams: Upstreams, *, tools_of: ToolsOf, clock: Clock | None = None, console_url: str | None = None
+    upstreams: Upstreams,
+    *,
+    tools_of: ToolsOf,
+    clock: Clock | None = None,
+    console_url: str | None = None,
+    answers_after_s: float = ANSWERS_AFTER_S,
 ) -> AsyncIterator[Gateway]:
     """Keep a gateway over open upstreams for the block.
 
-    `tools_of` says what rollbacks reach, given the way to this gateway's own sessions.
+    `tools_of` says what rollbacks reach, given the way to this gateway's own sessions. A rollback that takes longer
+    than `answers_after_s` is answered with how far it is.
     """
     clock = clock or SystemClock()
     async with (
@@ -109,7 +118,7 @@ async def open_gateway(
     ):
         catalog, runs = Catalog(journal, upstreams), ClientRuns(journal, clock=clock)
         calls = ToolCalls(journal, upstreams, catalog, runs, console_url=console_url)
-        own = OwnTools(journal, runs, rollbacks, clock=clock)
+        own = OwnTools(journal, runs, rollbacks, clock=clock, answers_after_s=answers_after_s)
         try:
             yield Gateway(journal=journal, upstreams=upstreams, catalog=catalog, calls=calls, own=own)
         finally:

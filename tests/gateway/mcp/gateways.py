@@ -75,7 +75,7 @@ class Shop:
         self.calls: list[tuple[str, Mapping[str, Any], Mapping[str, Any]]] = []
         self.trouble: Exception | None = None
         self.tools: Sequence[dict[str, Any]] = TOOLS
-        self._behaviours, self._held = dict(behaviours or {}), held
+        self.behaviours, self._held = dict(behaviours or {}), held
         self.reached, self.let_go = anyio.Event(), anyio.Event()
 
     async def list_tools(self, *, is_fresh: bool = False) -> Sequence[dict[str, Any]]:
@@ -103,31 +103,31 @@ class Shop:
             if on_progress is not None:
                 await on_progress(1, 2, "half of it")
             await self.let_go.wait()
-        answer = self._behaviours.get(tool, getattr(self, f"_{tool.removeprefix('shop.')}"))(arguments)
+        answer = self.behaviours.get(tool, getattr(self, tool.removeprefix("shop.")))(arguments)
         if isinstance(answer, Exception):
             raise answer
         return dict(answer) if "content" in answer else structured(answer)
 
-    def _order(self, arguments: Mapping[str, Any]) -> Any:
+    def order(self, arguments: Mapping[str, Any]) -> Any:
         order = f"o{len(self.orders) + 1}"
         self.orders[order] = arguments["item"]
         return {"id": order}
 
-    def _get(self, arguments: Mapping[str, Any]) -> Any:
+    def get(self, arguments: Mapping[str, Any]) -> Any:
         return {"item": self.orders.get(arguments["id"])}
 
-    def _cancel(self, arguments: Mapping[str, Any]) -> Any:
+    def cancel(self, arguments: Mapping[str, Any]) -> Any:
         self.orders.pop(arguments["id"], None)
         return {}
 
-    def _rename(self, arguments: Mapping[str, Any]) -> Any:
+    def rename(self, arguments: Mapping[str, Any]) -> Any:
         self.orders[arguments["id"]] = arguments["item"]
         return {}
 
-    def _charge(self, arguments: Mapping[str, Any]) -> Any:
+    def charge(self, arguments: Mapping[str, Any]) -> Any:
         return {"charged": arguments["amount"]}
 
-    def _unheard(self, arguments: Mapping[str, Any]) -> Any:
+    def unheard(self, arguments: Mapping[str, Any]) -> Any:
         return {"unheard": True}
 
 
