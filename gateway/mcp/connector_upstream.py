@@ -28,6 +28,11 @@ class ConnectorUpstream:
     def __init__(self, name: str, connector: Connector) -> None:
         self.name, self._connector = name, connector
 
+    @property
+    def known_tools(self) -> Sequence[ToolObject]:
+        """Its tools."""
+        return listed_tools(self._connector)
+
     async def list_tools(self, *, is_fresh: bool = False) -> Sequence[ToolObject]:
         """Return the connector's tools as its MCP server lists them."""
         return listed_tools(self._connector)

@@ -96,7 +96,7 @@ class StdioWire:
         self._to_session.close()
 
     def _overflow(self) -> None:
-        self._end("asks without end and reads no answer")
+        self._end("does not read what it is sent")
 
     def _end(self, trouble: str | None) -> None:
         if not self.is_over:
