@@ -10,6 +10,7 @@ from dataclasses import replace
 from datetime import datetime
 from fnmatch import fnmatchcase
 
+from django.conf import settings
 from django.db.models import Exists, OuterRef, Q, QuerySet, Value
 from django.db.models.fields.json import KeyTextTransform
 from django.db.models.lookups import Exact
@@ -22,7 +23,7 @@ from ledger.core.sealing import Binding, KeyRing, SealedHandle
 from ledger.core.statuses import HANDLE_EVENTS, Mode, ReadBack, RunState, SettledBy, StepState
 from ledger.core.values import EventRecord, RunRecord, StepRecord
 from ledger.key_ring import key_ring
-from ledger.models import MAY_STAND, Event, EventData, GovernanceEvent, GovernanceHead, Run, RunSalt, Step
+from ledger.models import MAY_STAND, Event, EventData, GovernanceEvent, GovernanceHead, Run, RunSalt, Step, UndoHandle
 from reversi_site.kit.keyset import Page, Place, keyset_page
 from reversi_site.kit.transactions import snapshot
 
@@ -321,3 +322,9 @@ def check_governance_chain() -> chain.ChainReport:
 def _governance_link(row: GovernanceEvent) -> chain.Link:
     fields = {"seq": row.seq, "kind": row.kind, "at": row.at, "actor": row.actor, "data_hash": row.data_hash}
     return chain.Link(fields, row.prev, row.hash, bytes(row.data))
+
+
+def list_lost_key_ids(*, limit: int = 5) -> Sequence[str]:
+    """Return ids of keys that undo handles were sealed with and that are not in the ring; looks at every handle."""
+    lost = UndoHandle.objects.exclude(key_id__in=list(settings.REVERSI_LEDGER_KEYS))
+    return list(lost.order_by("key_id").values_list("key_id", flat=True).distinct()[:limit])

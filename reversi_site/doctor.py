@@ -75,13 +75,20 @@ def _guarded_all(name: str, check: Callable[[], Iterator[Finding]]) -> Iterator[
     try:
         findings = list(check())
     except ReversiError as error:
-        findings = [Finding(Level.FAIL, name, describe(error))]
+        findings = [Finding(Level.FAIL, _place_of(error) or name, describe(error))]
     except Exception as error:
         if not is_database_unavailable(error):
             raise
         remedy = "start the database, or correct DATABASE_URL"
         findings = [Finding(Level.FAIL, name, " ".join(str(error).split()), remedy)]
     yield from findings
+
+
+def _place_of(error: ReversiError) -> str | None:
+    """Return what is really wrong, where that is not what was looked at."""
+    from reversi_site.configuration import ConfigurationInvalid
+
+    return "configuration" if isinstance(error, ConfigurationInvalid) else None
 
 
 def _store() -> Finding:
@@ -102,6 +109,20 @@ def _keys() -> Iterator[Finding]:
         yield Finding(Level.WARN, "data folder", f"others may look into {folder}", f"chmod 700 {folder}")
     for name, (variable, loss) in KEYS.items():
         yield _key(folder / name, variable, loss)
+    yield _key_ring()
+
+
+def _key_ring() -> Finding:
+    """A ring that was lost is made anew without a word, and opens nothing that was sealed before."""
+    from ledger.queries import list_lost_key_ids
+
+    lost = list_lost_key_ids()
+    if not lost:
+        return Finding(Level.OK, "key ring", "has the key of every undo handle")
+    fact = f"undo handles are sealed with keys that are not in it ({', '.join(lost)}): their steps cannot be undone"
+    return Finding(
+        Level.FAIL, "key ring", fact, "restore ledger.keys (or REVERSI_LEDGER_KEYS) from your copy, beside the new key"
+    )
 
 
 def _key(path: Path, variable: str, loss: str) -> Finding:

@@ -1,8 +1,11 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Callable
 from pathlib import Path
+
+from django.test import override_settings
 
 from reversi_site.doctor import Finding, Level, examine
 from reversi_site.kit.clock import database_now_ms
@@ -10,7 +13,9 @@ from reversi_site.models import Heartbeat, Schedule
 from reversi_site.schedules import ensure_schedules
 from tests.databases import Database
 from tests.ledger.factories import make_run, make_step
+from tests.postgres import REPOSITORY
 from tests.reversi_site.conftest import Answer, Shell
+from tests.rollback.factories import make_handle
 
 Reversi = Callable[..., Answer]
 HOUR_MS = 3_600_000
@@ -146,3 +151,50 @@ def test_a_store_that_does_not_open_is_one_failure(shell: Shell) -> None:
     assert done.returncode == 1
     assert [(check["name"], check["level"]) for check in checks] == [("store", "FAIL")]
     assert "Traceback" not in done.stderr
+
+
+def test_handles_whose_key_was_lost_fail(db: Database) -> None:
+    run = make_run()
+    make_step(run_id=run.id, handle=make_handle())
+    assert found("key ring").level is Level.OK
+
+    with override_settings(REVERSI_LEDGER_KEYS={"new": bytes(32)}):
+        finding = found("key ring")
+
+    assert finding.level is Level.FAIL
+    assert "cannot be undone" in finding.fact
+    assert "from your copy" in finding.remedy
+
+
+def test_a_malformed_configuration_is_not_called_a_store(shell: Shell) -> None:
+    (shell.folder / "reversi.config.yaml").write_text("upstreams: 3")
+
+    done = shell.run("doctor")
+
+    assert done.returncode == 1
+    assert "FAIL configuration: reversi.config.yaml: upstreams: must be a list" in done.stdout
+
+
+def server_entry(*arguments: str) -> str:
+    command = [sys.executable, "-m", "tests.gateway.mcp.servers.hostile_stdio", *arguments]
+    environment = {"PYTHONPATH": str(REPOSITORY)}
+    upstream = {"name": "shop", "cmd": command[0], "args": command[1:], "env": environment, "cwd": str(REPOSITORY)}
+    return json.dumps({"upstreams": [upstream]})
+
+
+def test_an_upstream_that_answers_is_well(shell: Shell) -> None:
+    (shell.folder / "reversi.config.yaml").write_text(server_entry())
+
+    done = shell.run("doctor")
+
+    assert "ok   upstream shop: MCP server" in done.stdout
+
+
+def test_an_upstream_that_cannot_start_fails_with_its_last_words(shell: Shell) -> None:
+    (shell.folder / "reversi.config.yaml").write_text(server_entry("--start", "exit"))
+
+    done = shell.run("doctor")
+
+    assert done.returncode == 1
+    assert "FAIL upstream shop" in done.stdout
+    assert "no such database" in done.stdout
