@@ -60,7 +60,7 @@ format: $(DEVELOPMENT) ## put the code into shape
 slow: $(DEVELOPMENT) $(SERVERS) mutants ## run the tests that take long, and the mutants
 	$(BIN)/python -m pytest -n $(JOBS) -m slow
 
-mutants: $(DEVELOPMENT) ## break the rules one by one and see that a test notices each
+mutants: $(DEVELOPMENT) $(SERVERS) ## break the rules one by one and see that a test notices each
 	$(BIN)/python -m tests.mutants
 
 requirements: $(DEVELOPMENT) ## compile the pinned requirements from the .in files

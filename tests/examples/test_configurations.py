@@ -20,7 +20,7 @@ def test_configuration_names_the_manifests_and_the_upstreams(name: str) -> None:
     assert configuration.manifests == (EXAMPLES / name / "manifests.yaml",)
     assert all(path.is_file() for path in configuration.manifests)
     assert all(server.cwd == EXAMPLES / name for server in configuration.servers)
-    named = [upstream.name for upstream in (*configuration.servers, *configuration.connectors)]
+    named = [server.name for server in configuration.servers] + [each.name for each in configuration.connectors]
     assert named == (["files", "fs"] if name == "filesystem" else ["memory"])
 
 

@@ -18,6 +18,8 @@ from pathlib import Path
 from tests.mutants.catalog import MUTANTS, Mutant
 
 REPOSITORY = Path(__file__).resolve().parents[2]
+# Not tracked, and too big to copy.
+SERVERS = REPOSITORY / "tests/npm/node_modules"
 TESTS_FAILED = 1
 TIME_LIMIT_S = 600
 
@@ -44,6 +46,8 @@ def copy_tree(target: Path) -> Path:
         if name and source.is_file():
             (target / name).parent.mkdir(parents=True, exist_ok=True)
             shutil.copy2(source, target / name)
+    if SERVERS.is_dir():
+        (target / SERVERS.relative_to(REPOSITORY)).symlink_to(SERVERS)
     return target
 
 

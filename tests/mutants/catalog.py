@@ -23,6 +23,10 @@ UNDOING = ("tests/rollback",)
 TREES = ("tests/system/test_tree_property.py",)
 DRAFTS = ("tests/manifests_registry/core/test_drafting.py",)
 SERVED = ("tests/connectors/test_serve.py",)
+LOOKING = ("tests/approvals/core/test_before.py", "tests/rollback/core/test_read_back.py", "tests/reversi_sdk")
+OTHERS_FILES = ("tests/connectors/fs/test_other_programs.py",)
+FILE_EXAMPLE = ("tests/examples/test_filesystem.py",)
+MEMORY_EXAMPLE = ("tests/examples/test_memory.py",)
 
 MUTANTS: Sequence[Mutant] = (
     Mutant(
@@ -276,5 +280,54 @@ MUTANTS: Sequence[Mutant] = (
         "            while self.waiting:\n",
         "            while self.waiting and self.is_peer_gone:\n",
         SERVED,
+    ),
+    Mutant(
+        "where an item stands counts though order means nothing",
+        "approvals/core/before.py",
+        '"items": unordered([inner for head, inner in below.items() if isinstance(head, int)]),',
+        '"items": [inner for head, inner in below.items() if isinstance(head, int)],',
+        LOOKING,
+    ),
+    Mutant(
+        "what cannot be restored from is restored from",
+        "approvals/core/before.py",
+        "else _unusable(before.unusable_when, state) or _gap(manifest, state)",
+        "else _gap(manifest, state)",
+        LOOKING,
+    ),
+    Mutant(
+        "a member that the tool dropped hides the thing",
+        "reversi_sdk/answers.py",
+        "lenient_bytes({name: item[name] for name in names})",
+        "lenient_bytes(item)",
+        LOOKING,
+    ),
+    Mutant(
+        "an emptied object stays in its list",
+        "reversi_sdk/references.py",
+        "    return MISSING if is_emptied else found\n",
+        "    return found\n",
+        LOOKING,
+    ),
+    Mutant(
+        "a relative path is looked up below the root",
+        "connectors/core/files/absolute_path.py",
+        '    if not path.startswith("/"):',
+        '    if path.startswith("~"):',
+        OTHERS_FILES,
+    ),
+    Mutant(
+        "every failed read is taken for absence",
+        "examples/filesystem/manifests.yaml",
+        'absent_when: {error: "ENOENT: no such file or directory, open *"}',
+        'absent_when: {error: "*"}',
+        FILE_EXAMPLE,
+    ),
+    Mutant(
+        "a seventeenth entity is forgotten",
+        "examples/memory/manifests.yaml",
+        '        {at most 16 in one call: "$args.entities[16].name?"},\n',
+        "",
+        MEMORY_EXAMPLE,
     ),
 )

@@ -350,6 +350,11 @@ CODE_CASES: dict[str, tuple[Any, str, str]] = {
         "compensation.argument_map.a",
         "path_root_not_allowed",
     ),
+    "no reference in among": (
+        compensating(verification=VERIFICATION | {"among": {"a": "id"}}),
+        "compensation.verification.among.a",
+        "path_invalid",
+    ),
     "before undeclared in among": (
         compensating(verification=VERIFICATION | {"among": {"a": "$before.x"}}),
         "compensation.verification.among.a",
