@@ -423,7 +423,7 @@ def roll_back_and_leave_open(downstream: Downstream) -> None:
     roll_back(downstream=downstream)
 
 
-LESSER = (
+LESSER: tuple[tuple[Callable[[Downstream], None], dict[str, Any]], ...] = (
     (verify_in_the_foreground, {}),
     (settle_by_hand, {}),
     (roll_back_less, {}),

@@ -1,0 +1,102 @@
+"""Rollbacks that need a session which only one gateway holds: left to it, never given up, and never imitated."""
+
+from datetime import timedelta
+from typing import Any
+
+import anyio
+import pytest
+
+from gateway.journal import Journal
+from gateway.mcp.live_jobs import do_live_jobs, do_waiting_jobs
+from ledger.core.statuses import StepState
+from rollback.core.jobs import JobState
+from rollback.core.options import RollbackOptions
+from rollback.core.ports import Nobody, Tools
+from rollback.models import RollbackJob
+from rollback.operations.execution import execute_job, run_foreground
+from rollback.operations.jobs import start_rollback
+from rollback.operations.recovery import MOST_ENQUEUES, recover_abandoned_jobs
+from rollback.queries import get_job, list_jobs_waiting_for
+from tests.rollback.downstream import Downstream
+from tests.rollback.journal import OPERATOR, RUN, START, Naps, Ticking, kinds, make_run, order, shop, state_of
+
+pytestmark = pytest.mark.usefixtures("db")
+
+# Every step's upstream is held by a gateway, and by nobody else.
+ELSEWHERE = Tools(Nobody(), upstreams=lambda upstream: Tools(Nobody(), waits_for=upstream))
+
+
+def prepare() -> tuple[Downstream, str]:
+    downstream = Downstream()
+    make_run()
+    order(downstream=downstream, snapshot=shop(), count=2)
+    return downstream, start_rollback(run_id=RUN, actor=OPERATOR, now=START, options=RollbackOptions()).id
+
+
+def work(job_id: str, tools: Tools) -> Any:
+    return execute_job(job_id=job_id, tools=tools, clock=Ticking(), sleep=Naps())
+
+
+def test_a_worker_leaves_the_job_to_the_gateway_that_holds_the_session() -> None:
+    downstream, job_id = prepare()
+
+    job = work(job_id, ELSEWHERE)
+
+    assert (job.state, job.waiting_for, job.waits) == (JobState.QUEUED, "shop", "waiting for executor: shop")
+    assert (downstream.requests, state_of(0)) == ([], StepState.SUCCEEDED)
+    assert "rollback_started" not in kinds()
+
+
+def test_a_waiting_job_is_looked_at_again_and_never_given_up() -> None:
+    _, job_id = prepare()
+    work(job_id, ELSEWHERE)
+    RollbackJob.objects.update(enqueues=MOST_ENQUEUES, claims=99)
+
+    recovered = recover_abandoned_jobs(now=START + timedelta(hours=9))
+
+    assert (recovered, get_job(job_id).state) == (1, JobState.QUEUED)
+    assert RollbackJob.objects.get().enqueues == MOST_ENQUEUES
+
+
+def test_a_job_whose_session_is_no_longer_live_is_done_by_any_worker() -> None:
+    downstream, job_id = prepare()
+    work(job_id, ELSEWHERE)
+
+    job = work(job_id, downstream.tools)
+
+    assert (job.state, job.waiting_for) == (JobState.DONE, None)
+    assert downstream.undone == {"o0": 1, "o1": 1}
+
+
+def test_a_foreground_rollback_refuses_what_it_cannot_reach_and_says_for_whom_it_waits() -> None:
+    _, job_id = prepare()
+    work(job_id, ELSEWHERE)
+
+    report = run_foreground(run_id=RUN, tools=ELSEWHERE, actor=OPERATOR, clock=Ticking(), sleep=Naps())
+
+    failed = {line["step"]: line["error"] for line in report.to_json()["failed"]}
+    assert failed == dict.fromkeys((0, 1), "waiting for executor: the session of shop is live in its gateway")
+    assert not report.is_complete
+
+
+def test_the_gateway_does_the_jobs_that_wait_for_its_upstreams() -> None:
+    downstream, job_id = prepare()
+    work(job_id, ELSEWHERE)
+
+    async def look(*upstreams: str) -> int:
+        async with Journal.open() as journal:
+            return await do_waiting_jobs(journal, downstream.tools, upstreams)
+
+    assert anyio.run(look, "browser") == 0
+    assert get_job(job_id).state is JobState.QUEUED
+    assert anyio.run(look, "browser", "shop") == 1
+    assert (get_job(job_id).state, downstream.undone) == (JobState.DONE, {"o0": 1, "o1": 1})
+    assert list_jobs_waiting_for(["shop"]) == []
+
+
+def test_a_gateway_without_live_upstreams_looks_for_nothing() -> None:
+    async def look() -> None:
+        async with Journal.open() as journal:
+            await do_live_jobs(journal, ELSEWHERE, [])
+
+    anyio.run(look)
