@@ -183,3 +183,5 @@ X_FRAME_OPTIONS = "DENY"
 SECURE_REFERRER_POLICY = "same-origin"
 # What people read at the top of every page, so that nobody mistakes one deployment for another.
 REVERSI_ENVIRONMENT = os.environ.get("REVERSI_ENVIRONMENT") or "local"
+# Where people reach the console; agents that must wait for them are told.
+REVERSI_CONSOLE_URL = os.environ.get("REVERSI_CONSOLE_URL") or None

@@ -93,7 +93,7 @@ class Rollbacks:
     """The rollbacks of this gateway, at most one for each run."""
 
     def __init__(self, tools_now: ToolsNow, *, clock: Clock) -> None:
-        self._tools_now, self._clock = tools_now, clock
+        self.tools_now, self._clock = tools_now, clock
         self._rollbacks: dict[str, Rollback] = {}
         self._loop = asyncio.get_running_loop()
         self._is_ending = False
@@ -135,7 +135,7 @@ class Rollbacks:
         """
 
         def ask() -> Plan:
-            can_run = self._tools_now().can_run
+            can_run = self.tools_now().can_run
             return get_plan(run_id=run_id, now=self._clock.now(), selection=selection, can_run=can_run)
 
         return await anyio.to_thread.run_sync(partial(_with_connection, ask))
@@ -146,7 +146,7 @@ class Rollbacks:
         def do() -> Report:
             return run_foreground(
                 run_id=rollback.run_id,
-                tools=self._tools_now(),
+                tools=self.tools_now(),
                 actor=actor,
                 options=options,
                 clock=self._clock,

@@ -54,6 +54,7 @@ class Gateway:
     catalog: Catalog
     calls: ToolCalls
     own: OwnTools
+    rollbacks: Rollbacks
 
     def server(self, visit_of: VisitOf) -> Server[Any]:
         """Return a server for the requests of one door."""
@@ -120,6 +121,6 @@ async def open_gateway(
         calls = ToolCalls(journal, upstreams, catalog, runs, console_url=console_url)
         own = OwnTools(journal, runs, rollbacks, clock=clock, answers_after_s=answers_after_s)
         try:
-            yield Gateway(journal=journal, upstreams=upstreams, catalog=catalog, calls=calls, own=own)
+            yield Gateway(journal, upstreams, catalog, calls, own, rollbacks)
         finally:
             await calls.settled()
