@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
 
 import click
 
-from gateway.core.upstream_specs import DIGITS, UpstreamSpec, derived_name
+from gateway.core.upstream_specs import DIGITS, UpstreamSpec
 from manifests_registry.core.drafting import Drafting, draft_manifests
 from reversi_sdk.errors import InvalidInput
 from reversi_site.cli.output import emit_json, emit_lines, note_lines
 from reversi_site.cli.parameters import json_option
 from reversi_site.gateway_cli.new_files import NewConnector, NewGateway, new_files, refuse_to_overwrite, write_files
 from reversi_site.gateway_cli.next_steps import Outcome, outcome_document, outcome_lines
+from reversi_site.gateway_cli.upstream_flags import spec_of, upstream_options
 
 FOLDER = click.Path(path_type=Path, file_okay=False)
 
@@ -25,12 +25,10 @@ class NoTools(InvalidInput):
 
 
 @click.command(short_help="Set a gateway up for a server.")
-@click.option("--upstream-cmd", metavar="CMD", help="The command that starts the server.")
-@click.option("--upstream-arg", "upstream_args", metavar="ARG", multiple=True, help="An argument of it; repeatable.")
-@click.option("--upstream-url", metavar="URL", help="Where the server is, instead of a command.")
+@upstream_options
 @click.option("--connector", metavar="NAME", help="A connector of ours beside it, for undos and reads: fs.")
 @click.option("--root", type=click.Path(path_type=Path, file_okay=False, exists=True), help="The connector's folder.")
-@click.option("-o", "--output", "folder", type=FOLDER, default=Path(), help="Where to write. Default: here.")
+@click.option("-o", "--output", "folder", type=FOLDER, default=Path(), help="Where to write; default here.")
 @click.option("--force", "is_forced", is_flag=True, help="Overwrite files that stand there.")
 @json_option
 def init(
@@ -51,11 +49,11 @@ def init(
 
     \b
     Examples:
-      reversi-gateway init --upstream-cmd npx --upstream-arg @modelcontextprotocol/server-memory
+      reversi-gateway init --upstream-cmd npx --upstream-arg -y --upstream-arg @modelcontextprotocol/server-memory
       reversi-gateway init --upstream-url https://mcp.example.com/mcp -o gateway
       reversi-gateway init --upstream-cmd node --upstream-arg server.js --connector fs --root ./work --force
     """
-    spec = _spec(upstream_cmd, upstream_args, upstream_url)
+    spec = spec_of(upstream_cmd, upstream_args, upstream_url)
     if spec is None and connector is None:
         raise click.UsageError("give --upstream-cmd or --upstream-url, or a --connector")
     gateway = NewGateway(folder.absolute(), Path.cwd(), spec, _connector(connector, root))
@@ -65,21 +63,6 @@ def init(
     else:
         emit_lines(outcome_lines(outcome))
     return _check(gateway)
-
-
-def _spec(command: str | None, arguments: Sequence[str], url: str | None) -> UpstreamSpec | None:
-    if (command is None and arguments) or (command is not None and url is not None):
-        raise click.UsageError("--upstream-arg belongs to --upstream-cmd, which excludes --upstream-url")
-    if url is not None:
-        if not url.startswith(("http://", "https://")):
-            raise click.UsageError("--upstream-url must begin with http:// or https://")
-        return UpstreamSpec(name=derived_name(url=url), url=url)
-    if command is None:
-        return None
-    if not command.strip():
-        raise click.UsageError("--upstream-cmd must not be empty")
-    name = derived_name(command=(command, *arguments), cwd=Path.cwd())
-    return UpstreamSpec(name=name, command=(command, *arguments), cwd=Path.cwd())
 
 
 def _connector(name: str | None, root: Path | None) -> NewConnector | None:

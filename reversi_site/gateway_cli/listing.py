@@ -6,9 +6,11 @@ import logging
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import anyio
+
 from gateway.core.upstream_errors import UpstreamUnavailable
 from gateway.core.upstream_specs import UpstreamSpec
-from reversi_sdk.errors import EffectUncertainError, ToolError, Unavailable
+from reversi_sdk.errors import Unavailable
 
 Tools = Sequence[Mapping[str, Any]]
 
@@ -24,10 +26,8 @@ class ServerUnusable(Unavailable):
 
 def list_tools(spec: UpstreamSpec) -> Tools:
     """Start or reach the server, return its tools exactly as it lists them, and end it; raises ServerUnusable."""
-    import anyio
-
-    # There is no second try here, which is what the upstream's own warnings speak of.
-    logging.getLogger("gateway.mcp.upstream").setLevel(logging.ERROR)
+    # Its warnings are for a gateway, which tries again; here the error says it.
+    logging.getLogger("gateway.mcp.server_upstream").setLevel(logging.ERROR)
     listed = anyio.run(_listed, spec)
     if isinstance(listed, str):
         raise ServerUnusable(spec.place, listed)
@@ -36,12 +36,15 @@ def list_tools(spec: UpstreamSpec) -> Tools:
 
 async def _listed(spec: UpstreamSpec) -> Tools | str:
     """Return the tools, or why there are none: an exception would leave the task group as a group of its own."""
-    from gateway.mcp.upstreams import open_upstreams
+    from gateway.mcp.server_upstream import ServerUpstream
 
-    async with open_upstreams([spec], patience_s=0) as upstreams:
+    listed: Tools | str = ()
+    server = ServerUpstream(spec, patience_s=0)
+    async with anyio.create_task_group() as tasks:
+        await tasks.start(server.run)
         try:
-            return await upstreams.servers[0].list_tools()
+            listed = await server.list_tools()
         except UpstreamUnavailable as unavailable:
-            return unavailable.why
-        except (EffectUncertainError, ToolError) as error:
-            return f"does not list tools: {error}"
+            listed = unavailable.why
+        tasks.cancel_scope.cancel()
+    return listed

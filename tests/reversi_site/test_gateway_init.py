@@ -14,9 +14,8 @@ import pytest
 from connectors.catalog import connector_spec
 from manifests_registry.core.validation import load_path, validate_path
 from reversi_sdk.strict_yaml import load_yaml
-from reversi_site.cli import run
 from reversi_site.configuration import load_configuration
-from reversi_site.gateway_cli.init import init
+from reversi_site.gateway_cli import main
 from tests.gateway.mcp.servers.starting import http_server
 from tests.postgres import REPOSITORY
 from tests.reversi_site.conftest import Answer
@@ -42,7 +41,7 @@ def setup(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Captur
 
     def run_init(*options: str) -> Answer:
         capsys.readouterr()
-        code = run(init, "reversi-gateway init", options)
+        code = main(["init", *options])
         captured = capsys.readouterr()
         return Answer(code, captured.out, captured.err)
 
@@ -144,6 +143,16 @@ def test_init_asks_for_every_page(setup: Setup, tmp_path: Path) -> None:
 
     assert done.code == 0
     assert list(drafted(tmp_path / "here")) == [tool["name"] for tool in tools]
+
+
+def test_init_drafts_a_tool_once_that_is_listed_twice(
+    setup: Setup, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    done = setup(*command(tmp_path, [*NOTES, NOTES[0]]))
+
+    assert done.code == 0
+    assert list(drafted(tmp_path / "here")) == ["read_note", "write_note"]
+    assert "is left out: it is listed twice" in caplog.text
 
 
 @pytest.mark.parametrize("output", ["gateway", "a/b"])
@@ -295,7 +304,7 @@ def test_init_for_a_server_that_does_not_work(
     [
         ([], 1, "offers no tool that a manifest can be written for"),
         ([{"name": "two words", "inputSchema": SCHEMA}], 1, "'two words' no manifest can have this name"),
-        (None, 69, "does not list tools: no method tools/list"),
+        (None, 69, "no method tools/list"),
     ],
 )
 def test_init_for_a_server_without_tools(setup: Setup, tmp_path: Path, tools: object, code: int, words: str) -> None:
@@ -319,7 +328,7 @@ def test_init_where_nothing_can_be_written(setup: Setup, tmp_path: Path) -> None
     [
         ([], "give --upstream-cmd or --upstream-url"),
         (["--upstream-arg", "x"], "--upstream-arg belongs to --upstream-cmd"),
-        (["--upstream-cmd", "x", "--upstream-url", "http://127.0.0.1"], "excludes --upstream-url"),
+        (["--upstream-cmd", "x", "--upstream-url", "http://127.0.0.1"], "exclude each other"),
         (["--upstream-cmd", " "], "must not be empty"),
         (["--upstream-url", "ftp://127.0.0.1"], "must begin with http"),
         (["--connector", "fs"], "--connector fs needs --root"),
