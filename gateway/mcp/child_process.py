@@ -121,16 +121,20 @@ class Child:
             await self.process.wait()
         return self.process.returncode is not None
 
-    async def end(self) -> None:
-        """Close its input, and make it and its children end; its output must be read away meanwhile."""
+    async def end(self, *, is_hopeless: bool = False) -> None:
+        """Close its input, and make it and its children end; its output must be read away meanwhile.
+
+        One that is hopeless gets no time to end by itself.
+        """
         if self._is_ended:
             return
         with anyio.CancelScope(shield=True):
             self.input.close()
             for number in (signal.SIGTERM, signal.SIGKILL):
-                if await self.has_exited(within_s=GRACE_S):
+                if await self.has_exited(within_s=0.0 if is_hopeless else GRACE_S):
                     break
                 self._signal(number)
+                is_hopeless = False
             else:
                 await self.has_exited(within_s=GRACE_S)
             # What the process left behind in its group ends too.

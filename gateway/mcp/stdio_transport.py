@@ -49,12 +49,12 @@ class StdioWire:
         self._to_session, self.incoming = anyio.create_memory_object_stream[Incoming](16)
         self.outgoing = Outbox(child.input, on_full=self._overflow)
         self._lines = Lines(spec.name)
-        self._trouble: str | None = None
+        self.trouble: str | None = None
         self.is_over = False
 
     def describe_end(self) -> str:
         """Say how the wire ended, with the last words of the process."""
-        ended = self._trouble or self._child.death or "closed its output"
+        ended = self.trouble or self._child.death or "closed its output"
         return f"{ended} ({self._child.last_line})" if self._child.last_line else ended
 
     def settle(self, call: RequestId) -> bool:
@@ -100,7 +100,7 @@ class StdioWire:
 
     def _end(self, trouble: str | None) -> None:
         if not self.is_over:
-            self.is_over, self._trouble = True, trouble
+            self.is_over, self.trouble = True, trouble
             self.outgoing.take_stock()
             self._to_session.close()
 
@@ -120,7 +120,7 @@ async def open_wire(spec: UpstreamSpec) -> AsyncIterator[StdioWire]:
             finally:
                 # From here on the reader only reads away, so that the process can finish what it says.
                 wire.close()
-                await child.end()
+                await child.end(is_hopeless=wire.trouble is not None)
                 tasks.cancel_scope.cancel()
     finally:
         wire.close()

@@ -70,7 +70,7 @@ class Upstreams:
 
     async def list_tools(self, *, is_fresh: bool = False) -> list[ToolObject]:
         """Return what agents may see, under the names they use; one that is down is left out and logged."""
-        tools = await self._all_tools(is_fresh=is_fresh)
+        tools = await self._all_tools(self.offered, is_fresh=is_fresh)
         return [
             {**tool, "name": upstream.prefix + tool["name"]}
             for upstream in self.offered
@@ -79,23 +79,24 @@ class Upstreams:
         ]
 
     async def find_clash(self) -> ToolOfferedTwice | None:
-        """Return what is wrong when two upstreams offer one name."""
+        """Return what is wrong when two upstreams offer one name, as far as they are up."""
         owners: dict[str, str] = {}
-        tools = await self._all_tools(is_fresh=False)
-        for upstream in self.offered:
+        up = [upstream for upstream in self.offered if upstream.state is State.READY]
+        tools = await self._all_tools(up, is_fresh=False)
+        for upstream in up:
             for name in (upstream.prefix + tool["name"] for tool in tools[upstream.name]):
                 if owners.setdefault(name, upstream.name) != upstream.name:
                     return ToolOfferedTwice(name, owners[name], upstream.name)
         return None
 
-    async def _all_tools(self, *, is_fresh: bool) -> Mapping[str, Sequence[ToolObject]]:
+    async def _all_tools(self, upstreams: Sequence[Upstream], *, is_fresh: bool) -> Mapping[str, Sequence[ToolObject]]:
         listed: dict[str, Sequence[ToolObject]] = {}
 
         async def look(upstream: Upstream) -> None:
             listed[upstream.name] = await _tools_of(upstream, is_fresh=is_fresh)
 
         async with anyio.create_task_group() as tasks:
-            for upstream in self.offered:
+            for upstream in upstreams:
                 tasks.start_soon(look, upstream)
         return listed
 

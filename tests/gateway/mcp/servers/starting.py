@@ -2,12 +2,14 @@
 
 import subprocess
 import sys
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 from typing import Any
 
 from gateway.core.upstream_specs import UpstreamSpec
+from gateway.mcp.server_upstream import ServerUpstream
+from gateway.mcp.upstreams import open_upstreams
 
 ROOT = Path(__file__).parents[4]
 SERVERS = "tests.gateway.mcp.servers"
@@ -49,3 +51,15 @@ def http_server(*, revision: str = "2025-11-25", style: str = "json", port: int 
             yield f"http://127.0.0.1:{int(process.stdout.readline())}/mcp"
         finally:
             process.kill()
+
+
+@asynccontextmanager
+async def open_server(spec: UpstreamSpec, *, patience_s: float = 10.0) -> AsyncIterator[ServerUpstream]:
+    """Open the one upstream, and give it as gateways keep it."""
+    async with open_upstreams([spec], patience_s=patience_s) as upstreams:
+        yield upstreams.servers[0]
+
+
+def text_of(answer: Mapping[str, Any]) -> str:
+    (content,) = answer["content"]
+    return str(content["text"])
