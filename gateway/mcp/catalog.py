@@ -1,7 +1,7 @@
 """What agents see of the upstreams' tools, and where a call of one goes.
 
-Tools that only undo are not listed. What an upstream once offered is remembered, so that a call which finds it down is
-still known for what it is, and is journaled as failed.
+Tools that only undo are not listed. A tool of an upstream that is down is known by what the upstream listed last, or by
+its manifest, so that a call of it is journaled as what it is: one that failed.
 """
 
 from __future__ import annotations
@@ -36,44 +36,39 @@ class Catalog:
 
     def __init__(self, journal: Journal, upstreams: Upstreams) -> None:
         self._journal, self._upstreams = journal, upstreams
-        self._seen: dict[str, Target] = {}
+        self._schemas: dict[str, Any] = {}
 
     @property
     def names(self) -> list[str]:
         """The tools that were seen so far."""
-        return sorted(self._seen)
+        return sorted(self._schemas)
 
     def input_schema(self, tool: str) -> Mapping[str, Any] | None:
         """Return the input schema of a tool that was seen."""
-        seen = self._seen.get(tool)
-        return seen.schema if seen is not None and isinstance(seen.schema, Mapping) else None
+        schema = self._schemas.get(tool)
+        return schema if isinstance(schema, Mapping) else None
 
     async def list_tools(self) -> list[ToolObject]:
-        """Return the tools that agents may call, as their upstreams list them; raises ToolOfferedTwice."""
+        """Return the tools that agents may call, as their upstreams list them; an upstream that is down is left out."""
         manifests = await self._manifests()
         listed = await self._upstreams.list_tools()
         for tool in listed:
-            self._seen.setdefault(tool["name"], Target("", tool.get("inputSchema")))
+            self._schemas[tool["name"]] = tool["inputSchema"]
         return [tool for tool in listed if not _is_for_undo_only(manifests, tool["name"])]
 
     async def find(self, tool: str) -> Target:
-        """Return where a call of the tool goes; raises UnknownTool, and UpstreamUnavailable for a tool never seen."""
+        """Return where a call of the tool goes; raises UnknownTool, and UpstreamUnavailable for a tool nobody knows."""
         try:
             upstream, found = await self._upstreams.find(tool)
         except UpstreamUnavailable as unavailable:
-            return await self._remembered(tool, unavailable)
+            if (await self._manifests()).get(tool) is None:
+                raise
+            return Target(unavailable.upstream, None, trouble=unavailable)
         if upstream not in self._upstreams.offered:
             # A connector beside a server serves rollbacks; agents are offered the server.
             raise UnknownTool(tool)
-        target = Target(upstream.name, found.get("inputSchema"), upstream, found["name"])
-        self._seen[tool] = target
-        return target
-
-    async def _remembered(self, tool: str, trouble: UpstreamUnavailable) -> Target:
-        seen = self._seen.get(tool)
-        if seen is None and (await self._manifests()).get(tool) is None:
-            raise trouble
-        return Target(trouble.upstream, None if seen is None else seen.schema, trouble=trouble)
+        self._schemas[tool] = found["inputSchema"]
+        return Target(upstream.name, found["inputSchema"], upstream, found["name"])
 
     async def _manifests(self) -> Snapshot:
         return await self._journal.run(current_snapshot, settings.CONFIGURATION.manifests)

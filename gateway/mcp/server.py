@@ -8,7 +8,7 @@ and the journal ends last; the upstreams must outlive it.
 from __future__ import annotations
 
 import logging
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from importlib.metadata import version
@@ -41,6 +41,7 @@ INSTRUCTIONS = (
 ANSWERS_AFTER_S = 40.0
 
 ToolsOf = Callable[[LoopDoor], ToolsNow]
+InputSchema = Callable[[str], Mapping[str, Any] | None]
 
 logger = logging.getLogger(__name__)
 
@@ -59,25 +60,13 @@ class Gateway:
     def server(self, visit_of: VisitOf) -> Server[Any]:
         """Return a server for the requests of one door."""
 
-        async def list_tools(request: Request, params: PaginatedRequestParams | None) -> Any:
-            return authored_list(request.protocol_version, await self._listed(visit_of(request)))
+        async def myself() -> Gateway:
+            return self
 
-        async def call_tool(request: Request, params: CallToolRequestParams) -> Any:
-            answer = await self._called(visit_of(request), params.name, params.arguments or {})
-            return authored_call(request.protocol_version, answer)
+        return server_of(myself, visit_of, input_schema=self.catalog.input_schema)
 
-        served: Server[Any] = Server(
-            NAME,
-            version=version("reversi"),
-            instructions=INSTRUCTIONS,
-            get_tool_input_schema=self.catalog.input_schema,
-            on_list_tools=list_tools,
-            on_call_tool=call_tool,
-        )
-        served.middleware.append(Lossless())
-        return served
-
-    async def _listed(self, visit: Visit) -> Sequence[Mapping[str, Any]]:
+    async def list_tools(self, visit: Visit) -> Sequence[Mapping[str, Any]]:
+        """Return the tools that the visit may use, as far as they can be listed."""
         own = self.own.listed(visit)
         if not visit.may_call:
             return own
@@ -88,7 +77,8 @@ class Gateway:
             logger.exception("the tools of the upstreams cannot be listed")
             return own
 
-    async def _called(self, visit: Visit, tool: str, arguments: Mapping[str, Any]) -> answers.Result:
+    async def call_tool(self, visit: Visit, tool: str, arguments: Mapping[str, Any]) -> answers.Result:
+        """Answer a call, whatever comes of it."""
         if tool.startswith(own_tools.PREFIX):
             return await self.own.call(visit, tool, arguments)
         if not visit.may_call:
@@ -96,6 +86,33 @@ class Gateway:
                 "permission_denied", f"{visit.caller.username} may not call {tool} through this door"
             )
         return await self.calls.call(visit, tool, arguments)
+
+
+GatewayOf = Callable[[], Awaitable[Gateway]]
+
+
+def server_of(gateway_of: GatewayOf, visit_of: VisitOf, *, input_schema: InputSchema | None = None) -> Server[Any]:
+    """Return a server for the requests of one door; they wait for a gateway that is still being opened."""
+
+    async def list_tools(request: Request, params: PaginatedRequestParams | None) -> Any:
+        gateway = await gateway_of()
+        return authored_list(request.protocol_version, await gateway.list_tools(visit_of(request)))
+
+    async def call_tool(request: Request, params: CallToolRequestParams) -> Any:
+        gateway = await gateway_of()
+        answer = await gateway.call_tool(visit_of(request), params.name, params.arguments or {})
+        return authored_call(request.protocol_version, answer)
+
+    served: Server[Any] = Server(
+        NAME,
+        version=version("reversi"),
+        instructions=INSTRUCTIONS,
+        get_tool_input_schema=input_schema,
+        on_list_tools=list_tools,
+        on_call_tool=call_tool,
+    )
+    served.middleware.append(Lossless())
+    return served
 
 
 @asynccontextmanager

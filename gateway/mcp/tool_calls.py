@@ -21,7 +21,7 @@ from gateway.core.results import value_of
 from gateway.core.schemas import Schemas
 from gateway.core.upstream_errors import ToolReported, ToolReportedUncertain, UnknownTool, raise_if_error
 from gateway.journal import Journal
-from gateway.mcp.calls import CallFailed, CallRequest, CallResult, make_call
+from gateway.mcp.calls import CallerGaveUp, CallFailed, CallRequest, CallResult, make_call
 from gateway.mcp.catalog import Catalog, Target
 from gateway.mcp.client_runs import ClientRuns
 from gateway.mcp.failures import failed
@@ -136,20 +136,30 @@ class _Sending:
     def __init__(self, visit: Visit, target: Target) -> None:
         self._visit, self._target = visit, target
         self.answer: Mapping[str, Any] = {}
+        self._is_unsent = False
+
+    def _note_unsent(self) -> None:
+        self._is_unsent = True
 
     async def execute(self, arguments: dict[str, Any], key: str | None, begun: Begun) -> Any:
         """Call the tool and return its value (D15); raises what its answer, or the lack of one, means."""
         target = self._target
         if target.upstream is None:
             raise target.trouble or UnknownTool(begun.step.tool)
-        answer = await target.upstream.call(
-            target.own_name,
-            arguments,
-            timeout_ms=begun.timeout_ms,
-            idempotency_key=key if _goes_in_meta(begun.manifest) else None,
-            meta=self._visit.trace,
-            on_progress=self._visit.report,
-        )
+        try:
+            answer = await target.upstream.call(
+                target.own_name,
+                arguments,
+                timeout_ms=begun.timeout_ms,
+                idempotency_key=key if _goes_in_meta(begun.manifest) else None,
+                meta=self._visit.trace,
+                on_progress=self._visit.report,
+                on_unsent=self._note_unsent,
+            )
+        except anyio.get_cancelled_exc_class() as interruption:
+            if self._is_unsent:
+                raise CallerGaveUp(interruption, was_sent=False) from None
+            raise
         raise_if_error(answer)
         if answer.get("resultType") not in COMPLETE:
             raise EffectUncertainError(ASKS)

@@ -5,7 +5,8 @@ from __future__ import annotations
 import logging
 import os
 import signal
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -14,6 +15,7 @@ from typing import TYPE_CHECKING
 import anyio
 import click
 
+from reversi_sdk.errors import Unavailable
 from reversi_site.configuration import Configuration, load_configuration
 from reversi_site.gateway_cli.options import GatewayOptions
 from reversi_site.gateway_cli.wire import Wire, take_wire
@@ -114,26 +116,89 @@ def _record(setting: _Setting, name: str) -> None:
 
 
 async def _serve(setting: _Setting, wire: Wire | None, listening: socket.socket | None) -> None:
+    stopping, opening = anyio.Event(), _Opening()
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(_stop_at_signal, stopping)
+        tasks.start_soon(opening.give_up_when, stopping)
+        tasks.start_soon(_keep_open, setting, opening, stopping)
+        if wire is not None:
+            await _serve_client(setting.options, opening, wire, stopping)
+        elif listening is not None:
+            await _serve_clients(opening, listening, stopping)
+        stopping.set()
+        await opening.is_closed.wait()
+        tasks.cancel_scope.cancel()
+    if opening.failure is not None:
+        raise opening.failure
+
+
+class NeverOpened(Unavailable):
+    """The gateway ended before it was open."""
+
+    code = "never_opened"
+
+
+class _Opening:
+    """A gateway that is opened while its client is greeted already: upstreams may take long to start."""
+
+    def __init__(self) -> None:
+        self._gateway: Gateway | None = None
+        self._is_decided, self.is_closed = anyio.Event(), anyio.Event()
+        self._scope = anyio.CancelScope()
+        self.failure: Exception | None = None
+
+    async def keep(self, opened: AbstractAsyncContextManager[Gateway], stopping: anyio.Event) -> None:
+        """Open the gateway and keep it until it shall stop; a failure ends it, and is kept for whoever waits."""
+        try:
+            with self._scope:
+                async with opened as self._gateway:
+                    self._is_decided.set()
+                    await stopping.wait()
+        except Exception as error:  # noqa: BLE001  # raised where no group of tasks wraps it
+            self.failure = error
+        finally:
+            self._is_decided.set()
+            self.is_closed.set()
+
+    async def gateway(self) -> Gateway:
+        """Return the gateway when it is open; raises NeverOpened when it will never be."""
+        await self._is_decided.wait()
+        if self._gateway is None:
+            raise NeverOpened
+        return self._gateway
+
+    async def give_up_when(self, stopping: anyio.Event) -> None:
+        """Open no more what is not open when it shall stop."""
+        await stopping.wait()
+        if self._gateway is None:
+            self._scope.cancel()
+
+
+async def _keep_open(setting: _Setting, opening: _Opening, stopping: anyio.Event) -> None:
+    try:
+        await opening.keep(_opened(setting), stopping)
+    finally:
+        stopping.set()
+
+
+@asynccontextmanager
+async def _opened(setting: _Setting) -> AsyncIterator[Gateway]:
     from gateway.mcp.server import open_gateway
     from gateway.mcp.upstreams import open_upstreams
     from reversi_site.wiring import build_connectors
 
-    stopping = anyio.Event()
-    async with anyio.create_task_group() as watching:
-        watching.start_soon(_stop_at_signal, stopping)
-        async with (
-            open_upstreams(setting.specs, build_connectors(setting.configuration)) as upstreams,
-            open_gateway(upstreams, tools_of=partial(_tools_of, setting), console_url=_console_url()) as gateway,
-            anyio.create_task_group() as beside,
-        ):
-            beside.start_soon(_keep_on_record, setting, upstreams)
-            beside.start_soon(_do_live_jobs, setting, gateway, upstreams)
-            if wire is not None:
-                await _serve_client(setting, gateway, wire, stopping)
-            elif listening is not None:
-                await _serve_clients(gateway, listening, stopping)
+    connectors = build_connectors(setting.configuration)
+    async with (
+        open_upstreams(setting.specs, connectors) as upstreams,
+        open_gateway(upstreams, tools_of=partial(_tools_of, setting), console_url=_console_url()) as gateway,
+        anyio.create_task_group() as beside,
+    ):
+        beside.start_soon(_keep_on_record, setting, upstreams)
+        beside.start_soon(_do_live_jobs, setting, gateway)
+        try:
+            yield gateway
+        finally:
             beside.cancel_scope.cancel()
-        watching.cancel_scope.cancel()
 
 
 async def _stop_at_signal(stopping: anyio.Event) -> None:
@@ -142,12 +207,12 @@ async def _stop_at_signal(stopping: anyio.Event) -> None:
             stopping.set()
 
 
-async def _serve_client(setting: _Setting, gateway: Gateway, wire: Wire, stopping: anyio.Event) -> None:
+async def _serve_client(options: GatewayOptions, opening: _Opening, wire: Wire, stopping: anyio.Event) -> None:
     from approvals.core.people import local_admin
+    from gateway.mcp.server import server_of
     from gateway.mcp.stdio import local_visits, serve_stdio
     from reversi_site.identity import local_principal
 
-    options = setting.options
     visit_of = local_visits(
         caller=local_admin(local_principal()),
         run_id=options.run_id,
@@ -155,15 +220,20 @@ async def _serve_client(setting: _Setting, gateway: Gateway, wire: Wire, stoppin
         scope=options.scope,
         is_operator=options.is_operator,
     )
-    await serve_stdio(gateway.server(visit_of), incoming=wire.incoming, outgoing=wire.outgoing, stopping=stopping)
+    server = server_of(opening.gateway, visit_of)
+    await serve_stdio(server, incoming=wire.incoming, outgoing=wire.outgoing, stopping=stopping)
 
 
-async def _serve_clients(gateway: Gateway, listening: socket.socket, stopping: anyio.Event) -> None:
+async def _serve_clients(opening: _Opening, listening: socket.socket, stopping: anyio.Event) -> None:
     from django.conf import settings
     from django.http.request import validate_host
 
     from gateway.mcp.http import http_app, serve_http
 
+    try:
+        gateway = await opening.gateway()
+    except NeverOpened:
+        return
     app = http_app(gateway, answers_to=lambda name: validate_host(name, settings.ALLOWED_HOSTS))
     await serve_http(app, listening=listening, stopping=stopping)
 
@@ -198,7 +268,7 @@ async def _keep_on_record(setting: _Setting, upstreams: Upstreams) -> None:
         await anyio.sleep(RECORD_EVERY_S)
 
 
-async def _do_live_jobs(setting: _Setting, gateway: Gateway, upstreams: Upstreams) -> None:
+async def _do_live_jobs(setting: _Setting, gateway: Gateway) -> None:
     from gateway.mcp.live_jobs import do_live_jobs
 
     live = [spec.name for spec in setting.specs if spec.is_live]

@@ -15,7 +15,7 @@ from gateway.executors import UpstreamExecutor, UpstreamReader
 from gateway.mcp.door import LoopDoor
 from gateway.mcp.server import Gateway, open_gateway
 from gateway.mcp.stdio import local_visits
-from gateway.mcp.upstream import ServerUpstream, State
+from gateway.mcp.upstream import State
 from gateway.mcp.upstreams import Upstreams
 from rollback.core.ports import NO_TOOLS, Tools
 from tests.gateway.mcp.wires import ERAS, recorded
@@ -64,7 +64,8 @@ Behaviour = Callable[[Mapping[str, Any]], Any]
 class Shop:
     """An upstream that keeps orders; `behaviours` take the place of what a tool does.
 
-    A tool whose name is in `held` waits until it is given up or let go, and says when it was reached.
+    A tool whose name is in `held` waits until it is given up or let go, and says when it was reached; with `is_unsent`
+    it then says that nothing was sent.
     """
 
     name, prefix, is_live = "shop", "", False
@@ -74,9 +75,14 @@ class Shop:
         self.orders: dict[str, str] = {}
         self.calls: list[tuple[str, Mapping[str, Any], Mapping[str, Any]]] = []
         self.trouble: Exception | None = None
+        self.is_unsent = False
         self.tools: Sequence[dict[str, Any]] = TOOLS
         self.behaviours, self._held = dict(behaviours or {}), held
         self.reached, self.let_go = anyio.Event(), anyio.Event()
+
+    @property
+    def known_tools(self) -> Sequence[dict[str, Any]]:
+        return self.tools
 
     async def list_tools(self, *, is_fresh: bool = False) -> Sequence[dict[str, Any]]:
         await anyio.lowlevel.checkpoint()
@@ -93,6 +99,7 @@ class Shop:
         idempotency_key: str | None = None,
         meta: Mapping[str, Any] | None = None,
         on_progress: Any = None,
+        on_unsent: Callable[[], None] | None = None,
     ) -> dict[str, Any]:
         await anyio.lowlevel.checkpoint()
         if self.trouble is not None:
@@ -102,11 +109,19 @@ class Shop:
             self.reached.set()
             if on_progress is not None:
                 await on_progress(1, 2, "half of it")
-            await self.let_go.wait()
+            await self._wait(on_unsent)
         answer = self.behaviours.get(tool, getattr(self, tool.removeprefix("shop.")))(arguments)
         if isinstance(answer, Exception):
             raise answer
         return dict(answer) if "content" in answer else structured(answer)
+
+    async def _wait(self, on_unsent: Callable[[], None] | None) -> None:
+        try:
+            await self.let_go.wait()
+        except anyio.get_cancelled_exc_class():
+            if self.is_unsent and on_unsent is not None:
+                on_unsent()
+            raise
 
     def order(self, arguments: Mapping[str, Any]) -> Any:
         order = f"o{len(self.orders) + 1}"
@@ -150,7 +165,7 @@ def shop_tools(door: LoopDoor) -> Callable[[], Tools]:
 @asynccontextmanager
 async def shop_gateway(*, shop: Shop, **fields: Any) -> AsyncIterator[Gateway]:
     # The shop stands where a server would: all that is asked of one is the Upstream protocol.
-    upstreams = Upstreams([cast(ServerUpstream, shop)], [])
+    upstreams = Upstreams([cast(Any, shop)], [])
     async with open_gateway(upstreams, **{"tools_of": shop_tools, **fields}) as gateway:
         yield gateway
 

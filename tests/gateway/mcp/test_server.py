@@ -318,6 +318,16 @@ def test_upstream_that_never_answered_is_told_for_a_tool_nobody_knows(sqlite_db:
     assert answer["structuredContent"]["error"]["code"] == "upstream_unavailable"
 
 
+def test_upstream_that_never_answered_fails_a_call_that_a_manifest_knows(sqlite_db: Database) -> None:
+    shop = Shop()
+    shop.trouble = UpstreamUnavailable("shop", "exited with code 1")
+
+    answer = called("shop.order", BOOK, shop=shop)
+
+    (step,) = last_steps()
+    assert (step.state, step.upstream, answer["structuredContent"]["outcome"]) == (StepState.FAILED, "shop", "failed")
+
+
 def test_observed_call_without_a_manifest_goes_on_and_is_noted(sqlite_db: Database) -> None:
     answer = called("shop.unheard", {}, mode="observe")
 
@@ -346,8 +356,10 @@ def test_progress_of_the_upstream_reaches_the_client(sqlite_db: Database) -> Non
 
 
 @pytest.mark.parametrize("era", ERAS)
-def test_call_that_its_client_gives_up_is_settled(db: Database, era: str) -> None:
+@pytest.mark.parametrize("is_unsent", [False, True])
+def test_call_that_its_client_gives_up_is_settled(db: Database, era: str, is_unsent: bool) -> None:
     shop = Shop(held="shop.order")
+    shop.is_unsent = is_unsent
 
     async def main() -> None:
         async with shop_agent(shop=shop, era=era) as agent:
@@ -360,7 +372,7 @@ def test_call_that_its_client_gives_up_is_settled(db: Database, era: str) -> Non
 
     anyio.run(main)
 
-    assert [step.state for step in last_steps()] == [StepState.UNCERTAIN]
+    assert [step.state for step in last_steps()] == [StepState.FAILED if is_unsent else StepState.UNCERTAIN]
 
 
 @pytest.mark.parametrize("era", ERAS)
