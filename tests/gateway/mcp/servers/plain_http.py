@@ -10,7 +10,7 @@ from functools import partial
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
-from tests.gateway.mcp.servers.plain_server import Message, PlainServer
+from tests.gateway.mcp.servers.plain_server import Memory, Message, PlainServer
 
 STATUSES = {f"http_{status}": status for status in (202, 302, 400, 401, 403, 404, 429, 500, 503)}
 ODD = ("html", "no_json", "half_json", "broken_off", "half_events", "hung_up")
@@ -21,9 +21,10 @@ class Handler(BaseHTTPRequestHandler):
     """One request; what it asks is answered as JSON, or as events when the server was started so."""
 
     protocol_version = "HTTP/1.1"
+    disable_nagle_algorithm = True
 
-    def __init__(self, *args: Any, server_of: PlainServer, style: str) -> None:
-        self._plain, self._style = server_of, style
+    def __init__(self, *args: Any, memory: Memory, revision: str, style: str) -> None:
+        self._memory, self._revision, self._style = memory, revision, style
         super().__init__(*args)
 
     def log_message(self, *_: object) -> None:
@@ -40,22 +41,17 @@ class Handler(BaseHTTPRequestHandler):
         message["headers"] = {name.lower(): value for name, value in self.headers.items()}
         tool = (message.get("params") or {}).get("name")
         if "id" not in message or "method" not in message:
-            self._plain.take(message)
+            self._memory.received.append(message)
             self._send(202, b"", "text/plain")
         elif message["method"] == "tools/call" and tool in WRONG:
-            self._plain.received.append(message)
+            self._memory.received.append(message)
             self._go_wrong(message, tool)
         else:
             self._answer(message)
 
     def _answer(self, message: Message) -> None:
         said: queue.SimpleQueue[Message] = queue.SimpleQueue()
-        # One for each request: what it says is for the one that asked.
-        server = PlainServer(revision=self._plain.revision, say=said.put)
-        server.received, server.tools = (
-            self._plain.received,
-            {**server.tools, **dict.fromkeys(WRONG, server.tools["echo"])},
-        )
+        server = PlainServer(revision=self._revision, say=said.put, tools=WRONG, memory=self._memory)
         server.take(message)
         is_stream = self._style == "events" or message["method"] == "subscriptions/listen"
         if is_stream:
@@ -121,8 +117,8 @@ def main() -> None:
     parser.add_argument("--style", choices=("json", "events"), default="json")
     parser.add_argument("--port", type=int, default=0)
     options = parser.parse_args()
-    plain = PlainServer(revision=options.revision, say=lambda message: None)
-    server = ThreadingHTTPServer(("127.0.0.1", options.port), partial(Handler, server_of=plain, style=options.style))
+    handler = partial(Handler, memory=Memory(), revision=options.revision, style=options.style)
+    server = ThreadingHTTPServer(("127.0.0.1", options.port), handler)
     server.daemon_threads = True
     sys.stdout.write(f"{server.server_address[1]}\n")
     sys.stdout.flush()

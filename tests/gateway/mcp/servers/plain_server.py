@@ -8,6 +8,7 @@ import os
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -21,15 +22,32 @@ CAPABILITIES = {"tools": {"listChanged": True}}
 MIRRORED = {"type": "object", "properties": {"region": {"type": "string", "x-mcp-header": "Region"}}}
 
 
+Say = Callable[[Message], object]
+
+
+@dataclass(frozen=True, slots=True)
+class Memory:
+    """What outlives a request: over HTTP each has a server of its own."""
+
+    received: list[Message] = field(default_factory=list)
+    listeners: list[tuple[Say, Message]] = field(default_factory=list)
+    tools: list[str] = field(default_factory=list)
+
+
 class PlainServer:
     """Answers messages through `say`, from any thread."""
 
     def __init__(
-        self, *, revision: str, say: Callable[[Message], object], tools: Sequence[str] = (), page: int = 0
+        self,
+        *,
+        revision: str,
+        say: Say,
+        tools: Sequence[str] = (),
+        page: int = 0,
+        memory: Memory | None = None,
     ) -> None:
         self.revision, self.say, self.page = revision, say, page
-        self.received: list[Message] = []
-        self.subscription: Message = {}
+        self.memory = memory or Memory()
         self.tools: dict[str, Callable[[Message], None]] = {
             "echo": self._echo,
             "answer": lambda request: self.result(request, request["params"]["arguments"]["result"]),
@@ -40,7 +58,7 @@ class PlainServer:
             "die": lambda _: os._exit(3),
             "grow": self._grow,
             "received": self._received,
-            **dict.fromkeys(tools, self._nothing),
+            **dict.fromkeys([*tools, *self.memory.tools], self._nothing),
         }
 
     @property
@@ -49,7 +67,7 @@ class PlainServer:
 
     def take(self, message: Message) -> None:
         """Take one message; a call is answered by a thread of its own."""
-        self.received.append(message)
+        self.memory.received.append(message)
         if "id" not in message or "method" not in message:
             return
         if self.is_modern and _meta(message).get(VERSION_META) != MODERN:
@@ -103,8 +121,9 @@ class PlainServer:
         return self._cached({"tools": tools, **({"nextCursor": str(end)} if end < len(names) else {})})
 
     def _listen(self, request: Message) -> None:
-        self.subscription = {"_meta": {SUBSCRIPTION_META: request["id"]}}
-        params = {**self.subscription, "notifications": request["params"]["notifications"]}
+        subscription = {"_meta": {SUBSCRIPTION_META: request["id"]}}
+        self.memory.listeners.append((self.say, subscription))
+        params = {**subscription, "notifications": request["params"]["notifications"]}
         self.say({"jsonrpc": "2.0", "method": "notifications/subscriptions/acknowledged", "params": params})
 
     def _call(self, request: Message) -> None:
@@ -139,14 +158,18 @@ class PlainServer:
 
     def _grow(self, request: Message) -> None:
         """Offer one tool more, and say so: since 2026-07-28 only to whom listens."""
-        self.tools[f"more_{len(self.tools)}"] = self._nothing
-        if self.subscription or not self.is_modern:
-            params = {"params": self.subscription} if self.is_modern else {}
-            self.say({"jsonrpc": "2.0", "method": "notifications/tools/list_changed", **params})
+        name = f"more_{len(self.memory.tools)}"
+        self.memory.tools.append(name)
+        self.tools[name] = self._nothing
+        changed = {"jsonrpc": "2.0", "method": "notifications/tools/list_changed"}
+        if not self.is_modern:
+            self.say(changed)
+        for say, subscription in self.memory.listeners:
+            say({**changed, "params": subscription})
         self.result(request, self.text("grown"))
 
     def _received(self, request: Message) -> None:
-        said = {"messages": list(self.received), "pid": os.getpid(), "environment": dict(os.environ)}
+        said = {"messages": list(self.memory.received), "pid": os.getpid(), "environment": dict(os.environ)}
         self.result(request, self.text("all of it", structuredContent={**said, "cwd": str(Path.cwd())}))
 
 

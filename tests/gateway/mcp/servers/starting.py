@@ -2,10 +2,12 @@
 
 import subprocess
 import sys
-from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 from typing import Any
+
+import anyio
 
 from gateway.core.upstream_specs import UpstreamSpec
 from gateway.mcp.server_upstream import ServerUpstream
@@ -63,3 +65,23 @@ async def open_server(spec: UpstreamSpec, *, patience_s: float = 10.0) -> AsyncI
 def text_of(answer: Mapping[str, Any]) -> str:
     (content,) = answer["content"]
     return str(content["text"])
+
+
+async def until(condition: Callable[[], bool]) -> None:
+    """Wait for what another process does; gives up after ten seconds."""
+    with anyio.fail_after(10):
+        while not condition():
+            await anyio.sleep(0.01)
+
+
+async def received_by(upstream: ServerUpstream) -> list[dict[str, Any]]:
+    """Return every message that the plain server has received."""
+    answer = await upstream.call("received", {}, timeout_ms=20_000)
+    return list(answer["structuredContent"]["messages"])
+
+
+async def until_called(upstream: ServerUpstream, tool: str) -> None:
+    """Wait until the plain server has received a call of the tool."""
+    with anyio.fail_after(10):
+        while tool not in [(each.get("params") or {}).get("name") for each in await received_by(upstream)]:
+            await anyio.sleep(0.01)
