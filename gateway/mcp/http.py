@@ -89,7 +89,9 @@ def http_app(gateway: Gateway, *, answers_to: Names, clock: Clock | None = None)
     return Starlette(routes=[*doors, health_route], lifespan=lifespan)
 
 
-async def serve_http(app: Starlette, *, listening: socket.socket, stopping: anyio.Event) -> None:
+async def serve_http(
+    app: Starlette, *, listening: socket.socket, stopping: anyio.Event, grace_s: int = GRACE_S
+) -> None:
     """Serve the app on the socket until told to stop; requests under way get some seconds."""
     config = uvicorn.Config(
         app,
@@ -98,7 +100,7 @@ async def serve_http(app: Starlette, *, listening: socket.socket, stopping: anyi
         server_header=False,
         ws="none",
         lifespan="on",
-        timeout_graceful_shutdown=GRACE_S,
+        timeout_graceful_shutdown=grace_s,
     )
     server = _Server(config)
     async with anyio.create_task_group() as tasks:
