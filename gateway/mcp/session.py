@@ -162,7 +162,7 @@ class Session:
         trouble = self._trouble(error)
         if trouble is None:
             return error_of(self.spec.name, error.error.code, error.error.message, error.error.data)
-        if trouble is Trouble.SESSION_GONE:
+        if trouble is Trouble.SESSION_GONE and not self.is_modern:
             self.close(f"ended the session ({error})")
         return self._worded(trouble, error)
 
@@ -181,7 +181,8 @@ class Session:
             case Trouble.NOT_SENT:
                 return UpstreamUnavailable(name, f"cannot be reached: {said}")
             case Trouble.ANSWER_LOST:
-                return UpstreamAnswerLost(name, self.describe_end() if self.is_over else said)
+                ended = said if trouble_of(error) else f"broke off the answer ({said})"
+                return UpstreamAnswerLost(name, self.describe_end() if self.is_over else ended)
             case Trouble.ANSWER_INVALID:
                 return UpstreamAnswerInvalid(name, said)
             case Trouble.BROKE:

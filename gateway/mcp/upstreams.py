@@ -78,8 +78,8 @@ class Upstreams:
             if self._is_owner(upstream, upstream.prefix + tool["name"])
         ]
 
-    async def find_clash(self) -> ToolOfferedTwice | None:
-        """Return what is wrong when two upstreams offer one name, as far as they are up."""
+    async def settle_names(self) -> ToolOfferedTwice | None:
+        """Give each name to whoever offers it, as far as they are up; return what is wrong when two do."""
         owners: dict[str, str] = {}
         up = [upstream for upstream in self.offered if upstream.state is State.READY]
         tools = await self._all_tools(up, is_fresh=False)
@@ -87,6 +87,7 @@ class Upstreams:
             for name in (upstream.prefix + tool["name"] for tool in tools[upstream.name]):
                 if owners.setdefault(name, upstream.name) != upstream.name:
                     return ToolOfferedTwice(name, owners[name], upstream.name)
+        self._owners = owners
         return None
 
     async def _all_tools(self, upstreams: Sequence[Upstream], *, is_fresh: bool) -> Mapping[str, Sequence[ToolObject]]:
@@ -267,7 +268,7 @@ async def open_upstreams(
             for server in servers:
                 first_tries.start_soon(_start, tasks, server)
         try:
-            failure = await upstreams.find_clash()
+            failure = await upstreams.settle_names()
             if failure is None:
                 yield upstreams
         except Exception as error:  # noqa: BLE001  # raised below: out of the group it would come as a group

@@ -40,7 +40,9 @@ class Handler(BaseHTTPRequestHandler):
         message: Message = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
         message["headers"] = {name.lower(): value for name, value in self.headers.items()}
         tool = (message.get("params") or {}).get("name")
-        if "id" not in message or "method" not in message:
+        if self.path != "/mcp":
+            self._send(404, b"", "text/plain")
+        elif "id" not in message or "method" not in message:
             self._memory.received.append(message)
             self._send(202, b"", "text/plain")
         elif message["method"] == "tools/call" and tool in WRONG:
