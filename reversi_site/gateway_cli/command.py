@@ -6,6 +6,7 @@ import importlib
 import os
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -69,24 +70,7 @@ class Group(click.Group):
 @click.option("--operator", "is_operator", is_flag=True, help="Offer rollback, halt and resume too.")
 @click.version_option(package_name="reversi", message="%(prog)s %(version)s")
 @click.pass_context
-def gateway(
-    context: click.Context,
-    *,
-    manifests: tuple[Path, ...],
-    data: str | None,
-    upstream_cmd: str | None,
-    upstream_args: tuple[str, ...],
-    upstream_url: str | None,
-    config: Path | None,
-    connector: str | None,
-    root: Path | None,
-    backup_dir: Path | None,
-    http: tuple[str, int] | None,
-    run_id: str | None,
-    mode: str | None,
-    scope: tuple[str, ...],
-    is_operator: bool,
-) -> int:
+def gateway(context: click.Context, /, *, data: str | None, config: Path | None, **asked: Any) -> int:
     """Stand before an MCP server as one: journal every call of its tools, and undo them later.
 
     It serves one client over standard input and output, as the user who started it; with --http it serves many, who
@@ -112,16 +96,7 @@ def gateway(
         return 0
     from reversi_site.gateway_cli.options import read_options
 
-    options = read_options(
-        manifests=manifests,
-        upstream=(upstream_cmd, upstream_args, upstream_url),
-        connector=(connector, root, backup_dir),
-        http=http,
-        run_id=run_id,
-        mode=mode,
-        scope=scope,
-        is_operator=is_operator,
-    )
+    options = read_options(**asked)
     for name, value in (("REVERSI_DATA", data), ("REVERSI_CONFIG", config)):
         if value is not None:
             os.environ[name] = str(value)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -11,9 +10,6 @@ import click
 from gateway.core.upstream_specs import UpstreamSpec
 from reversi_site.configuration import ROOTED, ConnectorUpstream
 from reversi_site.gateway_cli.upstream_flags import spec_of
-
-Upstream = tuple[str | None, Sequence[str], str | None]
-Connector = tuple[str | None, Path | None, Path | None]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,8 +29,12 @@ class GatewayOptions:
 def read_options(
     *,
     manifests: tuple[Path, ...],
-    upstream: Upstream,
-    connector: Connector,
+    upstream_cmd: str | None,
+    upstream_args: tuple[str, ...],
+    upstream_url: str | None,
+    connector: str | None,
+    root: Path | None,
+    backup_dir: Path | None,
     http: tuple[str, int] | None,
     run_id: str | None,
     mode: str | None,
@@ -53,8 +53,8 @@ def read_options(
         raise click.UsageError(f"{given[0]} does not go with --http: there each client's API key decides")
     return GatewayOptions(
         manifests=tuple(path.absolute() for path in manifests),
-        spec=spec_of(*upstream),
-        connector=_connector(*connector),
+        spec=spec_of(upstream_cmd, upstream_args, upstream_url),
+        connector=_connector(connector, root, backup_dir),
         http=http,
         run_id=run_id,
         mode=mode,
