@@ -6,6 +6,7 @@ at once. What is under way then is cancelled, which settles its step, and answer
 
 from __future__ import annotations
 
+import json
 import logging
 import os
 from collections.abc import Awaitable, Callable, Iterator
@@ -92,9 +93,19 @@ async def _take_in(line: bytes, to_server: Incoming, errors: Outgoing) -> None:
         message = jsonrpc_message_adapter.validate_json(line, by_name=False)
     except ValueError:
         error = ErrorData(code=PARSE_ERROR, message="the line is no message of JSON-RPC")
-        await errors.send(SessionMessage(JSONRPCError(jsonrpc="2.0", id=None, error=error)))
+        await errors.send(SessionMessage(JSONRPCError(jsonrpc="2.0", id=_asked_by(line), error=error)))
     else:
         await to_server.send(SessionMessage(message))
+
+
+def _asked_by(line: bytes) -> int | str | None:
+    """Return the number of a request that could not be read, as far as it tells: somebody waits for its answer."""
+    try:
+        said: Any = json.loads(line)
+    except (ValueError, RecursionError):
+        return None
+    number = said.get("id") if isinstance(said, dict) else None
+    return number if isinstance(number, int | str) and not isinstance(number, bool) else None
 
 
 class _Lines:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 import anyio
 import click
 
-from reversi_sdk.errors import Unavailable
+from reversi_sdk.errors import ReversiError, Unavailable
 from reversi_site.configuration import Configuration, load_configuration
 from reversi_site.gateway_cli.options import GatewayOptions
 from reversi_site.gateway_cli.wire import Wire, take_wire
@@ -250,22 +250,23 @@ def _tools_of(setting: _Setting, door: LoopDoor) -> Callable[[], Tools]:
 
 
 async def _keep_on_record(setting: _Setting, upstreams: Upstreams) -> None:
-    """Note which tools each server lists, whenever that changes: a plan says by it what nobody runs."""
-    from gateway.mcp.upstream import State
-    from reversi_sdk.errors import ReversiError
-
+    """Note which tools each server has listed, whenever that changes: a plan says by it what nobody runs."""
     while True:
         for upstream in upstreams.servers:
-            # One that is down is left to its own pace: to ask it would start it sooner than that.
-            if upstream.state is State.READY:
-                try:
-                    tools = frozenset(upstream.prefix + tool["name"] for tool in await upstream.list_tools())
-                    if tools != setting.tools.get(upstream.name):
-                        setting.tools[upstream.name] = tools
-                        _record(setting, upstream.name)
-                except ReversiError as error:
-                    logger.warning("the tools of %s cannot be put on record: %s", upstream.name, error)
+            if upstream.known_tools is None:
+                continue
+            tools = frozenset(upstream.prefix + tool["name"] for tool in upstream.known_tools)
+            if tools != setting.tools.get(upstream.name):
+                setting.tools[upstream.name] = tools
+                _record_or_warn(setting, upstream.name)
         await anyio.sleep(RECORD_EVERY_S)
+
+
+def _record_or_warn(setting: _Setting, name: str) -> None:
+    try:
+        _record(setting, name)
+    except ReversiError as error:
+        logger.warning("the tools of %s cannot be put on record: %s", name, error)
 
 
 async def _do_live_jobs(setting: _Setting, gateway: Gateway) -> None:

@@ -85,6 +85,16 @@ def test_call_replaces_what_an_upstream_says_of_its_effect(sqlite_db: Database) 
     assert (answer["_meta"]["theirs/note"], answer["more"]) == (1, [None])
 
 
+@pytest.mark.parametrize("era", ERAS)
+def test_refusal_passes_a_client_that_checks_what_tools_answer(sqlite_db: Database, era: str) -> None:
+    shop = Shop()
+    shop.tools = [{**tool, "outputSchema": {"type": "object", "required": ["id"]}} for tool in shop.tools]
+
+    answer = called("shop.cancel", {"id": "o1"}, shop=shop, era=era)
+
+    assert answer["structuredContent"]["decision"] == "blocked"
+
+
 def test_call_sends_the_key_and_the_trace_and_nothing_else_of_the_callers(sqlite_db: Database) -> None:
     shop = Shop()
 
@@ -439,6 +449,8 @@ WORDS: dict[str, tuple[dict[str, Any], str, str]] = {
     "no id": ({"reversi/run": "no id"}, "bad_run_id", "is no run id"),
     "foreign": ({"reversi/run": "run_foreign"}, "foreign_run", "belongs to another principal"),
     "bad key": ({"idempotency_key": "a b"}, "bad_call", "idempotency_key"),
+    "no key": ({"idempotency_key": 7}, "bad_field", "idempotency_key"),
+    "no name": ({"reversi/run": 7}, "bad_run_id", "is no run id"),
     "closed": ({"reversi/run": "run_closed"}, "run_closed", "reversi.run"),
 }
 

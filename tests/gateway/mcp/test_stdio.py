@@ -136,27 +136,31 @@ async def send_all(client: Client, data: bytes) -> None:
         rest = rest[await anyio.to_thread.run_sync(os.write, client.to_gateway, rest) :]
 
 
-GARBAGE = {
-    "no json": b"hello",
-    "no message": b'{"jsonrpc": "2.0"}',
-    "no text": b"\xff\xfe",
-    "too deep": b"[" * 100_000,
+GARBAGE: dict[str, tuple[bytes, int | None]] = {
+    "no json": (b"hello", None),
+    "no message": (b'{"jsonrpc": "2.0"}', None),
+    "no text": (b"\xff\xfe", None),
+    "too deep": (b"[" * 100_000, None),
+    "half a character": (rb'{"jsonrpc": "2.0", "id": 7, "method": "tools/call", "params": {"name": "\ud800"}}', 7),
+    "no number": (b'{"jsonrpc": "2.0", "id": true, "method": 1}', None),
 }
 
 
 @pytest.mark.parametrize("case", GARBAGE)
 def test_line_that_is_no_message_is_answered_and_the_next_one_served(sqlite_db: Database, case: str) -> None:
+    line, number = GARBAGE[case]
+
     async def main() -> tuple[Any, Any]:
         async with stdio_client(shop=Shop()) as (client, _):
             async with anyio.create_task_group() as tasks:
-                tasks.start_soon(send_all, client, GARBAGE[case] + b"\n\n  \n")
+                tasks.start_soon(send_all, client, line + b"\n\n  \n")
                 refused = await client.hear()
             await client.ask("tools/list")
             return refused, await client.hear()
 
     refused, listed = anyio.run(main)
 
-    assert (refused["id"], refused["error"]["code"]) == (None, -32700)
+    assert (refused["id"], refused["error"]["code"]) == (number, -32700)
     assert listed["result"]["tools"][0]["name"] == "shop.get"
 
 
