@@ -2,7 +2,6 @@
 nothing behind.
 """
 
-import os
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext, suppress
@@ -21,7 +20,7 @@ from gateway.core.upstream_specs import UpstreamSpec
 from gateway.mcp.server_upstream import ServerUpstream
 from gateway.mcp.upstream import State
 from reversi_sdk.errors import EffectUncertainError, Unavailable
-from tests.gateway.mcp.servers.pids import is_running, noted_pids
+from tests.gateway.mcp.servers.pids import is_running, kill, noted_pids
 from tests.gateway.mcp.servers.starting import (
     REVISIONS,
     ROOT,
@@ -354,7 +353,7 @@ def test_a_server_that_was_killed_between_calls_is_started_again(pids: Path) -> 
     async def main() -> tuple[int, int]:
         async with open_server(plain(pids=pids)) as upstream:
             before = await pid_of(upstream)
-            os.kill(before, 9)
+            kill(before)
             return before, await pid_of(upstream)
 
     before, after = anyio.run(main)
@@ -371,7 +370,7 @@ def test_the_list_of_tools_is_kept_until_it_changes_or_the_session_does(pids: Pa
             assert first is await upstream.list_tools()
             await upstream.call("grow", {}, timeout_ms=LONG_MS)
             counts.append(len(await upstream.list_tools()))
-            os.kill(await pid_of(upstream), 9)
+            kill(await pid_of(upstream))
             await pid_of(upstream)
             return [*counts, len(await upstream.list_tools())]
 

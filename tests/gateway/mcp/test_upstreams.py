@@ -1,7 +1,6 @@
 """Several upstreams as one: names, prefixes, who is asked, and what a name may become."""
 
 import logging
-import os
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +12,7 @@ from gateway.core.upstream_errors import ToolReported, UnknownTool, UpstreamUnav
 from gateway.core.upstream_specs import UpstreamSpec
 from gateway.mcp.upstreams import ToolOfferedTwice, Upstreams, open_upstreams
 from reversi_sdk.errors import EffectUncertainError
+from tests.gateway.mcp.servers.pids import kill
 from tests.gateway.mcp.servers.starting import hostile, plain, text_of
 
 LONG_MS = 20_000
@@ -127,7 +127,7 @@ def test_a_call_waits_for_the_upstream_it_belongs_to_and_goes_to_no_other(tmp_pa
         specs = [plain(name="files", options=["--tool", "fs.stat"])]
         async with open_upstreams(specs, {"fs": connector}) as upstreams:
             pid = (await call(upstreams, "received"))["structuredContent"]["pid"]
-            os.kill(pid, 9)
+            kill(pid)
             return text_of(await call(upstreams, "fs.stat")), await upstreams.upstream_name_of("fs.stat")
 
     assert anyio.run(main) == ("fs.stat", "files")

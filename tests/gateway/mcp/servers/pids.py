@@ -1,6 +1,8 @@
 """Which processes a test's server had, one number a line: nobody else knows them all after a restart."""
 
 import os
+import signal
+import time
 from pathlib import Path
 
 
@@ -12,6 +14,14 @@ def note_pid(file: str | None) -> None:
 
 def noted_pids(file: Path) -> list[int]:
     return [int(line) for line in file.read_text().split()] if file.exists() else []
+
+
+def kill(pid: int) -> None:
+    """Kill a process, and see it dead: until then it may still read what is sent to it."""
+    os.kill(pid, signal.SIGKILL)
+    deadline = time.monotonic() + 10
+    while is_running(pid) and time.monotonic() < deadline:
+        time.sleep(0.001)
 
 
 def is_running(pid: int) -> bool:
