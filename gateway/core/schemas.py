@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Any, Protocol
 
-from jsonschema import Draft202012Validator
+from jsonschema import Draft202012Validator, FormatChecker
 from jsonschema.exceptions import SchemaError, ValidationError
 from jsonschema.validators import extend, validator_for
 from referencing import Registry
@@ -21,6 +21,8 @@ from referencing.exceptions import Unresolvable
 
 MOST_PROBLEMS = 20
 _MESSAGE = 300
+# A pattern in another dialect must not make the whole schema unusable.
+_NO_FORMATS = FormatChecker(formats=())
 _NAME = re.compile(r"[A-Za-z_$][A-Za-z0-9_$-]*")
 
 
@@ -75,8 +77,8 @@ def _made_ready(schema: Any) -> _Validator | None:
         return None
     kind = validator_for(schema, default=Draft202012Validator)
     try:
-        kind.check_schema(schema)
-    except (SchemaError, Unresolvable, RecursionError, re.error):
+        kind.check_schema(schema, format_checker=_NO_FORMATS)
+    except (SchemaError, Unresolvable, RecursionError):
         return None
     rules = {name: _leniently(kind.VALIDATORS[name]) for name in ("pattern", "patternProperties")}
     # Without a registry of its own the library would fetch what a reference names.

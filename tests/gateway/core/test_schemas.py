@@ -65,7 +65,16 @@ CASES: dict[str, tuple[Any, dict[str, Any], list[str]]] = {
     "reference to nowhere": ({"properties": {"a": {"$ref": "#/$defs/gone"}}}, {"a": 1}, []),
     "reference to elsewhere": ({"properties": {"a": {"$ref": "https://schemas.invalid/a.json"}}}, {"a": 1}, []),
     "pattern": ({"properties": {"a": {"pattern": "^x"}}}, {"a": "y"}, ["a: 'y' does not match '^x'"]),
-    "pattern of another dialect": ({"properties": {"a": {"pattern": r"^\p{L}+$"}}}, {"a": "7"}, []),
+    "pattern of another dialect": (
+        {"properties": {"a": {"pattern": r"^\p{L}+$"}, "b": {"type": "null"}}},
+        {"a": "7", "b": 1},
+        ["b: 1 is not of type 'null'"],
+    ),
+    "name pattern of another dialect": (
+        {"patternProperties": {r"^\p{L}": False}, "required": ["b"]},
+        {"a": 1},
+        ["'b' is a required property"],
+    ),
 }
 
 

@@ -163,9 +163,9 @@ def shop_tools(door: LoopDoor) -> Callable[[], Tools]:
 
 
 @asynccontextmanager
-async def shop_gateway(*, shop: Shop, **fields: Any) -> AsyncIterator[Gateway]:
+async def shop_gateway(*, shop: Shop, beside: Sequence[Shop] = (), **fields: Any) -> AsyncIterator[Gateway]:
     # The shop stands where a server would: all that is asked of one is the Upstream protocol.
-    upstreams = Upstreams([cast(Any, shop)], [])
+    upstreams = Upstreams([cast(Any, shop)], [cast(Any, each) for each in beside])
     async with open_gateway(upstreams, **{"tools_of": shop_tools, **fields}) as gateway:
         yield gateway
 

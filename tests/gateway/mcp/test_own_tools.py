@@ -86,6 +86,34 @@ def test_run_opens_a_fresh_one_for_this_connection_alone(sqlite_db: Database) ->
     assert after == first
 
 
+def test_run_that_is_closed_by_its_id_leaves_the_connection_its_own(sqlite_db: Database) -> None:
+    async def main() -> tuple[dict[str, Any], ...]:
+        async with shop_agent() as agent:
+            await agent.call("reversi.run", {"id": "run_other"})
+            mine = await agent.call("reversi.run", {"id": "run_mine"})
+            closed = await agent.call("reversi.run", {"id": "run_other", "close": True})
+            return mine, closed, await agent.call("reversi.run")
+
+    mine, closed, after = anyio.run(main)
+
+    assert (closed["structuredContent"]["run"], closed["structuredContent"]["state"]) == ("run_other", "closed")
+    assert after["structuredContent"]["run"] == mine["structuredContent"]["run"] == "run_mine"
+
+
+def test_handle_that_was_forgotten_means_the_clients_current_run(
+    sqlite_db: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("gateway.mcp.client_runs.MOST_HANDLES", 0)
+
+    async def main() -> tuple[dict[str, Any], ...]:
+        async with shop_agent() as agent:
+            return await agent.call("reversi.run", {"new": True}), await agent.call("shop.order", BOOK)
+
+    fresh, ordered = anyio.run(main)
+
+    assert ordered["_meta"]["reversi/step"]["run"] != fresh["structuredContent"]["run"]
+
+
 FIXED: dict[str, tuple[dict[str, Any], str | None]] = {
     "its own": ({"id": "run_outside"}, None),
     "another": ({"id": "run_other"}, "run_fixed"),

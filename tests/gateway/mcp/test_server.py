@@ -114,6 +114,20 @@ def test_call_sends_the_key_and_the_trace_and_nothing_else_of_the_callers(sqlite
     assert meta["idempotency_key"] == "mine-1" == answer["_meta"]["effect"]["idempotency_key"]
 
 
+@pytest.mark.parametrize("stage", [True, "yes", None])
+def test_call_for_a_draft_is_refused_and_never_made_for_real(sqlite_db: Database, stage: Any) -> None:
+    shop = Shop()
+
+    async def main() -> dict[str, Any]:
+        async with shop_agent(shop=shop) as agent:
+            return await agent.call("shop.order", BOOK, meta={"stage": stage})
+
+    answer = anyio.run(main)
+
+    assert (answer["isError"], answer["structuredContent"]["error"]["code"]) == (True, "unsupported_operation")
+    assert shop.calls == []
+
+
 def test_call_of_a_tool_that_carries_no_key_sends_none(sqlite_db: Database) -> None:
     shop = Shop()
 
@@ -171,6 +185,38 @@ def test_list_without_the_upstream_shows_ours(sqlite_db: Database, era: str) -> 
             return await agent.list_tools()
 
     assert [tool["name"] for tool in anyio.run(main)] == ["reversi.run", "reversi.plan_rollback"]
+
+
+def test_list_that_breaks_shows_ours(sqlite_db: Database) -> None:
+    shop = Shop()
+    shop.trouble = ZeroDivisionError("inside")
+
+    async def main() -> list[dict[str, Any]]:
+        async with shop_agent(shop=shop) as agent:
+            return await agent.list_tools()
+
+    assert [tool["name"] for tool in anyio.run(main)] == ["reversi.run", "reversi.plan_rollback"]
+
+
+def test_call_whose_effect_cannot_be_reported_is_still_answered(sqlite_db: Database) -> None:
+    def order(_: Mapping[str, Any]) -> dict[str, Any]:
+        sqlite_db.raw().execute("ALTER TABLE rollback_attempt RENAME TO gone")
+        return {"id": "o1"}
+
+    answer = called("shop.order", BOOK, shop=Shop(behaviours={"shop.order": order}))
+
+    assert (answer["structuredContent"], "effect" in answer["_meta"]) == ({"id": "o1"}, False)
+
+
+def test_tool_of_a_connector_beside_a_server_is_nobodys(sqlite_db: Database) -> None:
+    inside = Shop()
+    inside.name, inside.tools = "inside", ({"name": "inside.write", "inputSchema": {"type": "object"}},)
+
+    async def main() -> dict[str, Any]:
+        async with shop_gateway(shop=Shop(), beside=[inside]) as gateway, agent_of(gateway) as agent:
+            return await agent.call("inside.write")
+
+    assert anyio.run(main)["structuredContent"]["error"]["code"] == "unknown_tool"
 
 
 def test_unknown_tool_is_told_with_what_comes_near(sqlite_db: Database) -> None:
