@@ -36,6 +36,7 @@ from rollback.queries import keyed_digest_of, load_step
 COMPLETE = (None, "complete")
 ASKS = "the tool asked for input, which this gateway cannot pass on; what it did before it asked is unknown"
 SETTLING_S = 30.0
+STAGE, NO_DRAFTS = "stage", "unsupported_operation"
 
 logger = logging.getLogger(__name__)
 
@@ -85,6 +86,9 @@ class ToolCalls:
 
     async def _call(self, visit: Visit, tool: str, arguments: Mapping[str, Any]) -> Result:
         target = await self._catalog.find(tool)
+        if visit.meta.get(STAGE, False) is not False:
+            # Never passed over: the caller counts on a draft, and would get the real thing.
+            return answers.failure(NO_DRAFTS, "drafts are not there yet; nothing was done", "Call without _meta.stage.")
         problems = self._schemas.problems(tool, target.schema, arguments)
         if problems:
             return answers.invalid_arguments(tool, problems)
