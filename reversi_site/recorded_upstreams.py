@@ -9,12 +9,10 @@ replaced whole, under a lock.
 
 from __future__ import annotations
 
-import fcntl
 import json
 import os
 import secrets
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -22,6 +20,7 @@ from typing import Any
 from gateway.core.upstream_specs import UpstreamSpec
 from reversi_sdk.errors import InvalidInput
 from reversi_site.configuration import ConnectorUpstream
+from reversi_site.file_locks import locked
 from reversi_site.secret_files import DataFolderUnusable, prepare_folder
 
 FILE_NAME = "upstreams.json"
@@ -65,7 +64,7 @@ def record_upstream(
     """
     prepare_folder(folder)
     path = folder / FILE_NAME
-    with _locked(path):
+    with locked(path):
         entries = dict(_read(path))
         known = entries.get(name, {}).get("tools")
         entry: dict[str, Any] = {"tools": known if tools is None else sorted(tools)}
@@ -142,17 +141,6 @@ def _connector(entry: Mapping[str, Any]) -> ConnectorUpstream:
         root=None if root is None else Path(root),
         backup_dir=None if backups is None else Path(backups),
     )
-
-
-@contextmanager
-def _locked(path: Path) -> Iterator[None]:
-    try:
-        handle = path.with_name(f"{path.name}.lock").open("a")
-    except OSError as error:
-        raise DataFolderUnusable(path.parent, error.strerror or str(error)) from error
-    with handle:
-        fcntl.flock(handle, fcntl.LOCK_EX)
-        yield
 
 
 def _replace(path: Path, entries: Mapping[str, Any]) -> None:

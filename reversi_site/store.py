@@ -7,7 +7,6 @@ applies them. A store written by a newer version is refused, never guessed at.
 
 from __future__ import annotations
 
-import fcntl
 import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext
@@ -15,8 +14,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from reversi_sdk.errors import Conflict, Unavailable
+from reversi_site.file_locks import locked
 from reversi_site.file_systems import network_file_system
-from reversi_site.secret_files import DataFolderUnusable, prepare_folder
+from reversi_site.secret_files import prepare_folder
 
 if TYPE_CHECKING:
     from django.db.migrations.executor import MigrationExecutor
@@ -80,7 +80,7 @@ def open_store() -> None:
     is_embedded = connection.vendor == "sqlite"
     if is_embedded:
         _require_local_file(Path(connection.settings_dict["NAME"]))
-    with _first_use_lock(connection.settings_dict) if is_embedded else nullcontext():
+    with locked(Path(connection.settings_dict["NAME"])) if is_embedded else nullcontext():
         pending = pending_migrations()
         if pending and not is_embedded:
             raise StoreNotMigrated(pending)
@@ -95,7 +95,7 @@ def migrate_store() -> Sequence[str]:
 
     if connection.vendor == "sqlite":
         _require_local_file(Path(connection.settings_dict["NAME"]))
-        with _first_use_lock(connection.settings_dict):
+        with locked(Path(connection.settings_dict["NAME"])):
             return _migrate()
     with _database_lock():
         return _migrate()
@@ -139,18 +139,6 @@ def _database_lock() -> Iterator[None]:
             yield
         finally:
             cursor.execute("SELECT pg_advisory_unlock(%s)", [_MIGRATION_LOCK])
-
-
-@contextmanager
-def _first_use_lock(settings: dict[str, Any]) -> Iterator[None]:
-    path = Path(settings["NAME"])
-    try:
-        handle = path.with_name(f"{path.name}.lock").open("a")
-    except OSError as error:
-        raise DataFolderUnusable(path.parent, error.strerror or str(error)) from error
-    with handle:
-        fcntl.flock(handle, fcntl.LOCK_EX)
-        yield
 
 
 def _require_driver(settings: dict[str, Any]) -> None:
