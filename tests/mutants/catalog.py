@@ -18,6 +18,8 @@ class Mutant:
 
 
 JOURNAL = ("tests/ledger",)
+DOORS = ("tests/gateway/mcp/test_server.py", "tests/gateway/mcp/test_own_tools.py")
+HTTP_DOOR = ("tests/gateway/mcp/test_http.py",)
 CALLS = ("tests/gateway", "tests/approvals")
 UNDOING = ("tests/rollback",)
 TREES = ("tests/system/test_tree_property.py",)
@@ -329,5 +331,61 @@ MUTANTS: Sequence[Mutant] = (
         '        {at most 16 in one call: "$args.entities[16].name?"},\n',
         "",
         MEMORY_EXAMPLE,
+    ),
+    Mutant(
+        "what the library leaves of a result wins over the result",
+        "gateway/mcp/lossless.py",
+        "merged = {**sieved, **authored}",
+        "merged = {**authored, **sieved}",
+        ("tests/gateway/mcp/test_lossless.py",),
+    ),
+    Mutant(
+        "a call that was given up counts as not sent",
+        "gateway/mcp/tool_calls.py",
+        "            if self._is_unsent:\n",
+        "            if not self._is_unsent:\n",
+        DOORS,
+    ),
+    Mutant(
+        "agents reach the tools that are only there for undos",
+        "gateway/mcp/catalog.py",
+        "if upstream not in self._upstreams.offered:",
+        "if upstream not in self._upstreams.all:",
+        DOORS,
+    ),
+    Mutant(
+        "an agent plans the run of somebody else",
+        "gateway/mcp/own_tools.py",
+        "others = Act.READ_ANY_RUN if visit.is_operator else None",
+        "others = Act.READ_ANY_RUN",
+        DOORS,
+    ),
+    Mutant(
+        "any key opens every door",
+        "gateway/mcp/http.py",
+        "if not may(caller, ENTERED_BY[self._door]):",
+        "if not may(caller, Act.SIGN_IN):",
+        HTTP_DOOR,
+    ),
+    Mutant(
+        "a session serves whoever knows its number",
+        "gateway/mcp/http.py",
+        'client_id=caller.key_prefix or "", scopes=[], subject=caller.username',
+        'client_id="", scopes=[], subject=""',
+        HTTP_DOOR,
+    ),
+    Mutant(
+        "a client that reads no more is served for ever",
+        "gateway/mcp/stdio.py",
+        '        logger.info("the client reads no more: %s", error)\n        reading.cancel()\n',
+        '        logger.info("the client reads no more: %s", error)\n',
+        ("tests/gateway/mcp/test_stdio.py",),
+    ),
+    Mutant(
+        "a gateway that ends goes on with its rollbacks",
+        "gateway/mcp/rollbacks.py",
+        "        self._tell(rollback, Standing(progress.done, progress.total, last))\n        if self._is_ending:\n",
+        "        self._tell(rollback, Standing(progress.done, progress.total, last))\n        if not self._loop:\n",
+        DOORS,
     ),
 )
