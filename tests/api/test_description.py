@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from django.test import Client
-from jsonschema import Draft202012Validator  # type: ignore[import-untyped]  # it ships no types
+from jsonschema import Draft202012Validator
 
 from reversi_site.openapi import SCHEMA_PATH, main, openapi_document, openapi_text
 from tests.api.test_matrix import MATRIX

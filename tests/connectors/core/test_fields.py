@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from typing import Any
 
-import jsonschema  # type: ignore[import-untyped]  # no stubs are published with it
+import jsonschema
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
