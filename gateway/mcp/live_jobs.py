@@ -7,6 +7,7 @@ the session looks for such jobs and does them, each under the job's lease like a
 from __future__ import annotations
 
 import logging
+import threading
 from collections.abc import Sequence
 from functools import partial
 
@@ -16,8 +17,10 @@ from django.db import Error as DatabaseError
 from django.db import connections
 
 from gateway.journal import Journal
+from gateway.mcp.rollbacks import GatewayEnding
 from reversi_sdk.errors import ReversiError
 from rollback.core.ports import Tools
+from rollback.core.progress import Progress
 from rollback.operations.execution import execute_job
 from rollback.queries import list_jobs_waiting_for
 
@@ -43,14 +46,35 @@ async def do_waiting_jobs(journal: Journal, tools: Tools, upstreams: Sequence[st
         logger.warning("the waiting rollbacks could not be looked for: %s", error)
         return 0
     for job in jobs:
-        # Shielded by its thread: an undo under way is finished, and the job's lease covers it.
-        await anyio.to_thread.run_sync(partial(_do, job.id, tools))
+        await _in_a_thread(job.id, tools)
     return len(jobs)
 
 
-def _do(job_id: str, tools: Tools) -> None:
+async def _in_a_thread(job_id: str, tools: Tools) -> None:
+    """Do a job; when the gateway ends meanwhile, wait for the step that it is at, and give the run back."""
+    ending = threading.Event()
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(_tell_when_cancelled, ending)
+        await anyio.to_thread.run_sync(partial(_do, job_id, tools, ending))
+        tasks.cancel_scope.cancel()
+
+
+async def _tell_when_cancelled(ending: threading.Event) -> None:
     try:
-        execute_job(job_id=job_id, tools=tools)
+        await anyio.sleep_forever()
+    finally:
+        ending.set()
+
+
+def _do(job_id: str, tools: Tools, ending: threading.Event) -> None:
+    def stop_when_ending(_progress: Progress) -> None:
+        if ending.is_set():
+            raise GatewayEnding
+
+    try:
+        execute_job(job_id=job_id, tools=tools, on_progress=stop_when_ending)
+    except GatewayEnding:
+        logger.warning("the gateway ends in the middle of the rollback %s", job_id)
     except Exception:
         logger.exception("the rollback %s broke down", job_id)
     finally:

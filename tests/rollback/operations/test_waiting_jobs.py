@@ -1,14 +1,17 @@
 """Rollbacks that need a session which only one gateway holds: left to it, never given up, and never imitated."""
 
+import threading
 from datetime import timedelta
 from typing import Any
 
 import anyio
+import anyio.to_thread
 import pytest
 
 from gateway.journal import Journal
 from gateway.mcp.live_jobs import do_live_jobs, do_waiting_jobs
 from ledger.core.statuses import StepState
+from ledger.queries import get_run
 from rollback.core.jobs import JobState
 from rollback.core.options import RollbackOptions
 from rollback.core.ports import Nobody, Tools
@@ -92,6 +95,33 @@ def test_the_gateway_does_the_jobs_that_wait_for_its_upstreams() -> None:
     assert anyio.run(look, "browser", "shop") == 1
     assert (get_job(job_id).state, downstream.undone) == (JobState.DONE, {"o0": 1, "o1": 1})
     assert list_jobs_waiting_for(["shop"]) == []
+
+
+def test_a_gateway_that_ends_stops_behind_the_step_it_is_at_and_gives_the_run_back() -> None:
+    downstream, job_id = prepare()
+    work(job_id, ELSEWHERE)
+    reached, let_go = threading.Event(), threading.Event()
+
+    class Slow(Downstream):
+        def compensate(self, call: Any) -> Any:
+            reached.set()
+            assert let_go.wait(30)
+            return downstream.compensate(call)
+
+    async def end_in_the_middle() -> None:
+        async with Journal.open() as journal, anyio.create_task_group() as tasks:
+            tasks.start_soon(do_waiting_jobs, journal, Slow().tools, ["shop"])
+            await anyio.to_thread.run_sync(reached.wait, 30)
+            tasks.cancel_scope.cancel()
+            let_go.set()
+
+    anyio.run(end_in_the_middle)
+
+    job = get_job(job_id)
+    assert (job.state, downstream.undone) == (JobState.FAILED, {"o1": 1})
+    assert "the gateway ends" in (job.error or "")
+    assert (state_of(1), state_of(0)) == (StepState.COMPENSATED, StepState.SUCCEEDED)
+    assert not get_run(RUN).is_rolling_back
 
 
 def test_a_gateway_without_live_upstreams_looks_for_nothing() -> None:
