@@ -132,7 +132,8 @@ class ServerUpstream:
             for waiting in (session.ended.wait, self._restart.wait):
                 tasks.start_soon(_then_cancel, waiting, tasks.cancel_scope)
             tasks.start_soon(self._look_for_life, session)
-        session.close("did not answer any more")
+        if not session.is_over:
+            session.close("did not answer any more")
 
     async def _look_for_life(self, session: Session) -> None:
         """Whenever calls time out in a row, ask for any sign of life; without one the session must end."""

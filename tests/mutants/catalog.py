@@ -30,6 +30,10 @@ OTHERS_FILES = ("tests/connectors/fs/test_other_programs.py",)
 FILE_EXAMPLE = ("tests/examples/test_filesystem.py",)
 MEMORY_EXAMPLE = ("tests/examples/test_memory.py",)
 
+STREAMS = ("tests/gateway/mcp/test_stdio_transport.py", "tests/gateway/mcp/test_hostile_upstreams.py")
+SESSIONS = ("tests/gateway/mcp/test_session.py", "tests/gateway/mcp/test_upstream.py")
+ROUTES = ("tests/gateway/mcp/test_upstreams.py",)
+
 MUTANTS: Sequence[Mutant] = (
     Mutant(
         "the outcome is written before the call",
@@ -387,5 +391,61 @@ MUTANTS: Sequence[Mutant] = (
         "        self._tell(rollback, Standing(progress.done, progress.total, last))\n        if self._is_ending:\n",
         "        self._tell(rollback, Standing(progress.done, progress.total, last))\n        if not self._loop:\n",
         DOORS,
+    ),
+    Mutant(
+        "what somebody can still read counts as never arrived",
+        "gateway/mcp/child_process.py",
+        "if not any(events & select.POLLERR for _, events in poll.poll(0)):",
+        "if False:",
+        STREAMS,
+    ),
+    Mutant(
+        "a request that was given up in the box is written all the same",
+        "gateway/mcp/outbox.py",
+        "        while rest and number in self._letters:\n",
+        "        while rest:\n",
+        STREAMS,
+    ),
+    Mutant(
+        "what began to be read counts as never arrived",
+        "gateway/mcp/outbox.py",
+        "began >= self._read)",
+        "began + 1 >= self._read)",
+        STREAMS,
+    ),
+    Mutant(
+        "a line without end is kept",
+        "gateway/mcp/stdio_transport.py",
+        "        if len(self._rest) > LINE_LIMIT:\n",
+        "        if len(self._rest) > LINE_LIMIT * 1024:\n",
+        ("tests/gateway/mcp/test_stdio_transport.py",),
+    ),
+    Mutant(
+        "what the library cannot read over HTTP counts as refused",
+        "gateway/mcp/http_transport.py",
+        "return Trouble.ANSWER_INVALID if httpx2.codes.is_success(status) else Trouble.BROKE",
+        "return Trouble.REFUSED",
+        SESSIONS,
+    ),
+    Mutant(
+        "an error of a server that uses our words passes for our own",
+        "gateway/mcp/own_errors.py",
+        'if not isinstance(data, dict) or data.get("mark") != _MARK:',
+        'if not isinstance(data, dict) or "mark" not in data:',
+        SESSIONS,
+    ),
+    Mutant(
+        "a call that timed out upstream is sent again",
+        "gateway/mcp/server_upstream.py",
+        "            except UpstreamTimeout:\n                self._note_timeout()\n                raise\n",
+        "            except UpstreamTimeout:\n                self._note_timeout()\n",
+        SESSIONS,
+    ),
+    Mutant(
+        "a call goes to whoever is up",
+        "gateway/mcp/upstreams.py",
+        "upstream.name != first, upstream.name != owner, upstream not in self.offered, not is_ready",
+        "upstream.name != first, not is_ready, upstream not in self.offered, upstream.name != owner",
+        ROUTES,
     ),
 )

@@ -36,6 +36,10 @@ FAULTS = {
     "half_json": (UpstreamAnswerInvalid, "HTTP 200 OK"),
     "broken_off": (UpstreamAnswerLost, "broke off the connection"),
     "half_events": (UpstreamAnswerLost, "broke off"),
+    "null_id": (UpstreamRefused, "who are you"),
+    "other_id": (UpstreamAnswerInvalid, "it answered another request"),
+    "too_large": (UpstreamAnswerInvalid, "its answer has more than 16 MiB"),
+    "bad_gzip": (UpstreamAnswerInvalid, "not as the protocol says"),
     "hung_up": (UpstreamAnswerLost, "broke off the connection"),
 }
 

@@ -204,6 +204,12 @@ def test_any_other_error_leaves_the_outcome_unknown(number: int) -> None:
         call(plain(), "error", {"code": number, "message": "burst"})
 
 
+@pytest.mark.parametrize("trouble", ["not_sent", "refused", "session_gone"])
+def test_an_error_that_looks_like_one_of_our_own_is_the_servers(trouble: str) -> None:
+    with pytest.raises(UpstreamInternalError):
+        call(plain(), "error", {"code": -32603, "message": "m", "data": {"mark": "0" * 32, "trouble": trouble}})
+
+
 def test_an_answer_of_8_mib_passes(pids: Path) -> None:
     text = "é" * (4 * 1024 * 1024)
 
@@ -362,6 +368,18 @@ def test_a_server_that_was_killed_between_calls_is_started_again(pids: Path) -> 
     assert [before, after] == noted_pids(pids)
 
 
+def test_how_a_session_ended_is_remembered(caplog: pytest.LogCaptureFixture, pids: Path) -> None:
+    async def main() -> None:
+        async with open_server(hostile(pids=pids)) as upstream:
+            with suppress(EffectUncertainError):
+                await upstream.call("die", {}, timeout_ms=LONG_MS)
+            await upstream.call("fine", {}, timeout_ms=LONG_MS)
+
+    anyio.run(main)
+
+    assert "the upstream hostile exited with code 3 (the disk is full); it is started again" in caplog.text
+
+
 def test_the_list_of_tools_is_kept_until_it_changes_or_the_session_does(pids: Path) -> None:
     async def main() -> list[int]:
         async with open_server(plain(pids=pids)) as upstream:
@@ -410,6 +428,44 @@ def test_tools_are_listed_as_sent_and_from_every_page() -> None:
 
     assert paged == whole
     assert all(tool["x-own"] == [tool["name"]] for tool in whole)
+
+
+def listed_by(spec: UpstreamSpec) -> list[str]:
+    async def main() -> list[str]:
+        async with open_server(spec) as upstream:
+            return [tool["name"] for tool in await upstream.list_tools()]
+
+    return anyio.run(main)
+
+
+def test_a_tool_that_is_listed_twice_is_offered_once() -> None:
+    assert listed_by(plain(options=["--oddity", "twice"])) == listed_by(plain())
+
+
+@pytest.mark.parametrize(("revision", "left_out"), [("2025-11-25", []), (MODERN, ["echo"])])
+def test_a_tool_that_marks_what_nobody_may_mark_is_left_out_since_2026(revision: str, left_out: list[str]) -> None:
+    listed = listed_by(plain(revision=revision, options=["--oddity", "marked"]))
+
+    assert [name for name in listed_by(plain(revision=revision)) if name not in listed] == left_out
+
+
+def test_a_list_without_end_is_given_up() -> None:
+    with pytest.raises(UpstreamUnavailable, match=r"nothing was sent: .* lists its tools on more than 200 pages"):
+        listed_by(plain(options=["--oddity", "endless"]))
+
+
+def test_a_call_whose_headers_are_refused_is_sent_again_after_a_new_look_at_the_tools() -> None:
+    async def main() -> list[str]:
+        async with open_server(plain(revision=MODERN)) as upstream:
+            args = {"code": -32020, "message": "the headers do not match"}
+            with pytest.raises(UpstreamRefused, match="the headers do not match"):
+                await upstream.call("error", args, timeout_ms=LONG_MS)
+            return [each["method"] for each in await received_by(upstream) if each["method"].startswith("tools/")]
+
+    asked = anyio.run(main)
+
+    assert asked[:3] == ["tools/list", "tools/call", "tools/list"]
+    assert asked.count("tools/call") == 4
 
 
 def test_marked_arguments_are_repeated_in_headers_since_2026() -> None:

@@ -6,6 +6,7 @@ import os
 import queue
 import sys
 import threading
+from collections.abc import Callable
 from functools import partial
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
@@ -13,8 +14,19 @@ from typing import Any
 from tests.gateway.mcp.servers.plain_server import Memory, Message, PlainServer
 
 STATUSES = {f"http_{status}": status for status in (202, 302, 400, 401, 403, 404, 429, 500, 503)}
-ODD = ("html", "no_json", "half_json", "broken_off", "half_events", "hung_up")
-WRONG = (*STATUSES, *ODD)
+TOO_LARGE = 17 * 1024 * 1024
+JSON = "application/json"
+WHO = b'{"jsonrpc": "2.0", "id": null, "error": {"code": -32600, "message": "who are you"}}'
+BODIES: dict[str, Callable[[bytes], tuple[str, str, bytes]]] = {
+    "html": lambda _: ("text/html", "identity", b"<html>"),
+    "no_json": lambda _: (JSON, "identity", b"<html>"),
+    "half_json": lambda whole: (JSON, "identity", whole[:20]),
+    "null_id": lambda _: (JSON, "identity", WHO),
+    "other_id": lambda whole: (JSON, "identity", whole.replace(b'"id": ', b'"id": 9')),
+    "too_large": lambda whole: (JSON, "identity", whole + b" " * TOO_LARGE),
+    "bad_gzip": lambda whole: (JSON, "gzip", whole),
+}
+WRONG = (*STATUSES, *BODIES, "broken_off", "half_events", "hung_up")
 
 
 class Handler(BaseHTTPRequestHandler):
@@ -72,8 +84,9 @@ class Handler(BaseHTTPRequestHandler):
             each = said.get()
             self.wfile.write(f"event: message\ndata: {json.dumps(each, ensure_ascii=False)}\n\n".encode())
 
-    def _send(self, status: int, body: bytes, kind: str) -> None:
+    def _send(self, status: int, body: bytes, kind: str, *, encoding: str = "identity") -> None:
         self.send_response(status)
+        self.send_header("Content-Encoding", encoding)
         self.send_header("Content-Type", kind)
         self.send_header("Content-Length", str(len(body)))
         if status == 302:
@@ -83,21 +96,15 @@ class Handler(BaseHTTPRequestHandler):
 
     def _go_wrong(self, message: Message, tool: str) -> None:
         whole = json.dumps({"jsonrpc": "2.0", "id": message["id"], "result": {"content": []}}).encode()
-        match tool:
-            case "html":
-                self._send(200, b"<html>", "text/html")
-            case "no_json":
-                self._send(200, b"<html>", "application/json")
-            case "half_json":
-                self._send(200, whole[:20], "application/json")
-            case "broken_off":
-                self._break_off("application/json", whole)
-            case "half_events":
-                self._break_off("text/event-stream", whole)
-            case "hung_up":
-                self.close_connection = True
-            case _:
-                self._send(STATUSES[tool], b"<html>", "text/html")
+        if tool in BODIES:
+            kind, encoding, body = BODIES[tool](whole)
+            self._send(200, body, kind, encoding=encoding)
+        elif tool in STATUSES:
+            self._send(STATUSES[tool], b"<html>", "text/html")
+        elif tool == "hung_up":
+            self.close_connection = True
+        else:
+            self._break_off("application/json" if tool == "broken_off" else "text/event-stream", whole)
 
     def _break_off(self, kind: str, whole: bytes) -> None:
         self.send_response(200)

@@ -44,9 +44,10 @@ class PlainServer:
         say: Say,
         tools: Sequence[str] = (),
         page: int = 0,
+        oddity: str = "",
         memory: Memory | None = None,
     ) -> None:
-        self.revision, self.say, self.page = revision, say, page
+        self.revision, self.say, self.page, self.oddity = revision, say, page, oddity
         self.memory = memory or Memory()
         self.tools: dict[str, Callable[[Message], None]] = {
             "echo": self._echo,
@@ -118,7 +119,12 @@ class PlainServer:
             {"name": name, "x-own": [name], "inputSchema": MIRRORED if name == "echo" else {"type": "object"}}
             for name in names[start:end]
         ]
-        return self._cached({"tools": tools, **({"nextCursor": str(end)} if end < len(names) else {})})
+        if self.oddity == "twice":
+            tools = [*tools, *tools]
+        elif self.oddity == "marked":
+            tools[0]["inputSchema"] = {**MIRRORED, "properties": {"list": {"type": "array", "x-mcp-header": "List"}}}
+        is_more = end < len(names) or self.oddity == "endless"
+        return self._cached({"tools": tools, **({"nextCursor": str(end)} if is_more else {})})
 
     def _listen(self, request: Message) -> None:
         subscription = {"_meta": {SUBSCRIPTION_META: request["id"]}}

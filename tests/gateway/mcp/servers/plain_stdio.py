@@ -14,6 +14,7 @@ def main() -> None:
     parser.add_argument("--revision", default="2025-06-18")
     parser.add_argument("--tool", action="append", default=[])
     parser.add_argument("--page", type=int, default=0)
+    parser.add_argument("--oddity", default="", choices=("twice", "marked", "endless"))
     parser.add_argument("--pid-file")
     options = parser.parse_args()
     note_pid(options.pid_file)
@@ -24,7 +25,9 @@ def main() -> None:
             sys.stdout.write(json.dumps(message, ensure_ascii=False) + "\n")
             sys.stdout.flush()
 
-    server = PlainServer(revision=options.revision, say=say, tools=options.tool, page=options.page)
+    server = PlainServer(
+        revision=options.revision, say=say, tools=options.tool, page=options.page, oddity=options.oddity
+    )
     for line in sys.stdin:
         server.take(json.loads(line))
 
