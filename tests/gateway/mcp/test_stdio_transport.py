@@ -204,6 +204,26 @@ def test_a_request_that_found_no_room_can_be_taken_back_and_leaves_no_trace() ->
     assert b"cancelled" not in said
 
 
+def test_a_request_that_waits_for_room_can_still_be_taken_back() -> None:
+    async def main() -> tuple[bool, bytes]:
+        async with writing() as written:
+            while written.pipe.write(memoryview(b" " * 4096)):
+                continue
+            await written.send(request(1))
+            await written.send(given_up(1))
+            is_unsent = written.box.settle(1)
+            await written.send(request(2))
+            said = b""
+            while b"\n" not in said:
+                said += await written.read(PIPE_FULL)
+            return is_unsent, said.strip()
+
+    is_unsent, said = anyio.run(main)
+
+    assert is_unsent
+    assert said == request(2).message.model_dump_json(exclude_unset=True).encode()
+
+
 def test_a_request_on_its_way_is_given_up_by_telling_the_server() -> None:
     async def main() -> bytes:
         async with writing() as written:

@@ -10,10 +10,11 @@ import pytest
 from connectors.settings import build_connector
 from gateway.core.upstream_errors import ToolReported, UnknownTool, UpstreamUnavailable
 from gateway.core.upstream_specs import UpstreamSpec
+from gateway.mcp.upstream import State
 from gateway.mcp.upstreams import ToolOfferedTwice, Upstreams, open_upstreams
 from reversi_sdk.errors import EffectUncertainError
 from tests.gateway.mcp.servers.pids import kill
-from tests.gateway.mcp.servers.starting import hostile, plain, text_of
+from tests.gateway.mcp.servers.starting import hostile, plain, text_of, until
 
 LONG_MS = 20_000
 
@@ -128,6 +129,7 @@ def test_a_call_waits_for_the_upstream_it_belongs_to_and_goes_to_no_other(tmp_pa
         async with open_upstreams(specs, {"fs": connector}) as upstreams:
             pid = (await call(upstreams, "received"))["structuredContent"]["pid"]
             kill(pid)
+            await until(lambda: upstreams.servers[0].state is State.DOWN)
             return text_of(await call(upstreams, "fs.stat")), await upstreams.upstream_name_of("fs.stat")
 
     assert anyio.run(main) == ("fs.stat", "files")
