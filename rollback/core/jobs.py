@@ -63,11 +63,6 @@ class JobRecord:
     ended_at: datetime | None
     waiting_for: str | None = None
 
-    @property
-    def waits(self) -> str | None:
-        """What keeps a queued job waiting, where that is not just its turn."""
-        return None if self.waiting_for is None else f"waiting for executor: {self.waiting_for}"
-
     def to_json(self) -> dict[str, Any]:
         """Return the job as the interface shows it."""
         return {

@@ -101,7 +101,15 @@ def test_a_rollback_does_what_was_confirmed_and_shows_its_report(console: Consol
 
     assert "Waiting for a worker" in watched
     assert "No worker is alive" in watched
-    assert progress == {"state": "queued", "done": 0, "total": 0, "ended": False, "worker_alive": False}
+    words = "Waiting for a worker"
+    assert progress == {
+        "state": "queued",
+        "words": words,
+        "done": 0,
+        "total": 0,
+        "ended": False,
+        "worker_alive": False,
+    }
     assert (job.options.retrying.attempts, job.options.is_overwrite_allowed, job.options.closes) == (3, True, True)
     assert job.requested_by == "operator"
     page = words_of(text_of(client, answer.headers["Location"]))
@@ -110,6 +118,17 @@ def test_a_rollback_does_what_was_confirmed_and_shows_its_report(console: Consol
     assert console.world.get("shop-order-a")["state"] == "gone"
     assert get_run(RUN).state is RunState.CLOSED
     assert client.get(url("job_progress", run_id=RUN, job_id=job.id)).json()["ended"] is True
+
+
+def test_a_rollback_that_waits_for_a_gateway_says_for_which(console: Console) -> None:
+    run_of(console, "a")
+    client = console.client("operator")
+    address = client.post(url("rollback", run_id=RUN), confirmed()).headers["Location"]
+    note_waiting(job_id=list_jobs(RUN)[0].id, upstream="browser")
+
+    watched = words_of(text_of(client, address))
+
+    assert "Waiting for executor: the gateway that holds the session of browser" in watched
 
 
 def test_a_plan_that_changed_is_refused_and_the_new_one_shown(console: Console) -> None:

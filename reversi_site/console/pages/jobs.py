@@ -13,7 +13,7 @@ from reversi_site.console.reporting import show_report
 from reversi_site.console.visit import Visit, page
 from reversi_site.schedules import heartbeat_age_ms
 from rollback.core.errors import JobNotFound
-from rollback.core.jobs import LIVE, JobKind, JobRecord
+from rollback.core.jobs import LIVE, JobKind, JobRecord, JobState
 from rollback.core.report import Report
 from rollback.operations.jobs import start_verification
 from rollback.queries import get_job, get_report, list_jobs
@@ -45,6 +45,7 @@ def job(visit: Visit, run_id: str, job_id: str) -> HttpResponse:
         **run_context(visit, run, "report"),
         job=found,
         is_live=found.state in LIVE,
+        words=_words(found),
         shown=None if report is None else show_report(Report.from_json(report), is_of_a_job=True),
     )
 
@@ -56,12 +57,22 @@ def job_progress(visit: Visit, run_id: str, job_id: str) -> HttpResponse:
     return JsonResponse(
         {
             "state": found.state.value,
+            "words": _words(found),
             "done": found.done,
             "total": found.total,
             "ended": found.state not in LIVE,
             "worker_alive": worker_state(heartbeat_age_ms()).is_alive,
         }
     )
+
+
+def _words(job: JobRecord) -> str:
+    """Say what the job does now, or what it waits for."""
+    if job.state is not JobState.QUEUED:
+        return "Working"
+    if job.waiting_for is None:
+        return "Waiting for a worker"
+    return f"Waiting for executor: the gateway that holds the session of {job.waiting_for}"
 
 
 def _job_of(visit: Visit, run_id: str, job_id: str) -> tuple[RunRecord, JobRecord]:

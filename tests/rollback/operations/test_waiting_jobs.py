@@ -45,7 +45,7 @@ def test_a_worker_leaves_the_job_to_the_gateway_that_holds_the_session() -> None
 
     job = work(job_id, ELSEWHERE)
 
-    assert (job.state, job.waiting_for, job.waits) == (JobState.QUEUED, "shop", "waiting for executor: shop")
+    assert (job.state, job.waiting_for) == (JobState.QUEUED, "shop")
     assert (downstream.requests, state_of(0)) == ([], StepState.SUCCEEDED)
     assert "rollback_started" not in kinds()
 

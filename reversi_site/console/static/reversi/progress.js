@@ -15,10 +15,9 @@
     part("count").hidden = job.total === 0;
     bar.max = Math.max(job.total, 1);
     bar.value = job.done;
-    const words = job.state === "queued" ? "Waiting for a worker" : "Working";
     // Said again only when it changed: it is read aloud.
-    if (part("words").textContent !== words) {
-      part("words").textContent = words;
+    if (part("words").textContent !== job.words) {
+      part("words").textContent = job.words;
     }
     part("worker").hidden = job.worker_alive;
   };
