@@ -86,11 +86,22 @@ def list_open_runs(
 ) -> Sequence[RunRecord]:
     """Return the open runs of a principal that carry all of the labels, oldest first."""
     rows = Run.objects.filter(principal=principal, state=RunState.OPEN.value).order_by("opened_at", "id")
-    for name, value in labels.items():
-        rows = rows.filter(Exact(KeyTextTransform(name, "labels"), Value(value)))
+    rows = _labelled(rows, labels)
     if active_after is not None:
         rows = rows.filter(active_at__gt=active_after)
     return [run_record(row) for row in rows]
+
+
+def find_last_run(*, principal: str, labels: Mapping[str, str]) -> RunRecord | None:
+    """Return the run of a principal with all of the labels in which something happened last, whatever its state."""
+    row = _labelled(Run.objects.filter(principal=principal), labels).order_by("-active_at", "-id").first()
+    return None if row is None else run_record(row)
+
+
+def _labelled(rows: QuerySet[Run], labels: Mapping[str, str]) -> QuerySet[Run]:
+    for name, value in labels.items():
+        rows = rows.filter(Exact(KeyTextTransform(name, "labels"), Value(value)))
+    return rows
 
 
 def _needs_attention() -> Exists:

@@ -84,7 +84,7 @@ class WiderThanKey(NotAllowed):
     code = "wider_than_key"
 
     def __init__(self, field: str) -> None:
-        super().__init__(f"{field}: the run is wider than this API key allows")
+        super().__init__(f"{field}: the run is wider than this API key or gateway allows")
         self.field = field
 
 

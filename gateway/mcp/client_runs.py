@@ -6,11 +6,13 @@ from collections import OrderedDict
 from collections.abc import Hashable
 from dataclasses import replace
 
+from approvals.core.people import Act
 from approvals.operations.runs import close_run_for
+from approvals.queries import get_run_for
 from gateway.core.run_names import NamedBy, RunName, named_run
 from gateway.journal import Journal
 from gateway.mcp.visits import Visit
-from gateway.operations.runs import current_run, open_another_run, open_named_run
+from gateway.operations.runs import current_run, open_another_run, open_named_run, present_run
 from ledger.core.values import RunRecord
 from reversi_sdk.errors import Conflict, InvalidInput
 from reversi_site.kit.clock import Clock
@@ -45,6 +47,14 @@ class ClientRuns:
         """Return the run of a call, opened if there is none."""
         return (await self._find(visit))[0]
 
+    async def present(self, visit: Visit) -> str:
+        """Return the id of the run that a call would belong to, and open none; raises BadRunId and NoPresentRun."""
+        name = self.name(visit)
+        if name is not None:
+            return name.run_id
+        found = self._journal.run(present_run, caller=visit.caller, terms=visit.terms, now=self._clock.now())
+        return (await found).id
+
     def name(self, visit: Visit) -> RunName | None:
         """Return the run that the visit names, None when the client's current one is meant; raises BadRunId."""
         return named_run(outside=visit.outside, meta=visit.meta, handle=self._handles.get(visit.connection))
@@ -69,7 +79,12 @@ class ClientRuns:
 
     async def close(self, visit: Visit, *, run_id: str | None) -> RunRecord:
         """Close a run of the caller's, the connection's own without an id; raises what closing a run raises."""
-        closed_id = run_id if run_id is not None else (await self.of(visit)).id
+        closed_id = run_id if run_id is not None else await self.present(visit)
+        if not visit.is_operator:
+            # Behind the agents' door everybody is an agent, whatever else the key could do.
+            await self._journal.run(
+                get_run_for, caller=visit.caller, run_id=closed_id, own=Act.CLOSE_OWN_RUN, others=None
+            )
         run = await self._journal.run(close_run_for, caller=visit.caller, run_id=closed_id, now=self._clock.now())
         if self._handles.get(visit.connection) == closed_id:
             del self._handles[visit.connection]

@@ -10,6 +10,7 @@ from django.db import Error as DatabaseError
 from approvals.core.errors import ApprovalRequired, CallBlocked, NotPermitted, WiderThanKey
 from gateway.core import answers
 from gateway.core.answers import Result
+from gateway.operations.runs import NoPresentRun
 from ledger.core.errors import BadRunId, ForeignRun, RunClosed, RunNotFound
 from reversi_sdk.errors import ReversiError, Unavailable
 from rollback.core.errors import PlanStale, RollbackRunning
@@ -20,9 +21,10 @@ ADVICE: Mapping[type[ReversiError], str] = {
     RunClosed: 'Open another run with the tool reversi.run and {"new": true}, then repeat the call.',
     ForeignRun: 'Name a run of your own, or open one with the tool reversi.run and {"new": true}.',
     BadRunId: "Name the run as it was given to you, or leave the name out.",
+    NoPresentRun: "Name the run that is meant.",
     RunNotFound: "Name the run as it was given to you, or leave the name out.",
     NotPermitted: "Ask your operator.",
-    WiderThanKey: "Ask your operator for another key, or ask for less.",
+    WiderThanKey: "Ask your operator for more, or ask for less.",
     PlanStale: "Look at the plan again, and pass its digest.",
     RollbackRunning: "Repeat this later; it will then report how the run stands.",
     Unavailable: "Nothing was sent. The same call may pass later.",

@@ -102,21 +102,21 @@ class OwnTools:
 
     async def _plan(self, visit: Visit, arguments: Arguments) -> Result:
         # Behind the agents' door everybody is an agent, whatever else the key could do.
-        others = Act.READ_ANY_RUN if visit.is_operator else None
+        others, selection = Act.READ_ANY_RUN if visit.is_operator else None, _selection(arguments)
         run = await self._chosen_run(visit, arguments, own=Act.READ_OWN_RUN, others=others)
-        plan = await self._rollbacks.plan(run_id=run.id, selection=_selection(arguments))
+        plan = await self._rollbacks.plan(run_id=run.id, selection=selection)
         return answers.said("\n".join([f"plan for {run.id}", *plan_lines(plan)]), plan.to_json())
 
     async def _execute(self, visit: Visit, arguments: Arguments) -> Result:
-        run = await self._chosen_run(visit, arguments, own=Act.ROLL_BACK, others=Act.ROLL_BACK)
         selection = _selection(arguments)
+        run = await self._chosen_run(visit, arguments, own=Act.ROLL_BACK, others=Act.ROLL_BACK)
         if not arguments.get("confirm", False):
             plan = await self._rollbacks.plan(run_id=run.id, selection=selection)
             lines = [f"plan for {run.id}; nothing was done", *plan_lines(plan)]
             lines.append(f'To do it, repeat this with "confirm": true and "digest": "{plan.digest}".')
             return answers.said("\n".join(lines), {**plan.to_json(), "confirm": False})
         options = _options(arguments, selection)
-        rollback = self._rollbacks.start_or_join(run.id, options=options, actor=visit.caller.username)
+        rollback = await self._rollbacks.start_or_join(run.id, options=options, actor=visit.caller.username)
         await self._follow(rollback, visit.report)
         return await self._standing(rollback)
 
@@ -143,7 +143,8 @@ class OwnTools:
     async def _chosen_run(self, visit: Visit, arguments: Arguments, *, own: Act, others: Act | None) -> RunRecord:
         run_id = _run_id(arguments.get("run"))
         if run_id is None:
-            run_id = (await self._runs.of(visit)).id
+            # Never a run that is opened for the purpose: undoing nothing would read as if all were undone.
+            run_id = await self._runs.present(visit)
         return await self._journal.run(get_run_for, caller=visit.caller, run_id=run_id, own=own, others=others)
 
     async def _follow(self, rollback: Rollback, report: ProgressFnT | None) -> None:

@@ -20,7 +20,8 @@ import anyio
 import anyio.to_thread
 from django.db import connections
 
-from reversi_sdk.errors import Unavailable
+from ledger.queries import get_run
+from reversi_sdk.errors import Conflict, Unavailable
 from reversi_site.kit.clock import Clock
 from rollback.core.options import RollbackOptions
 from rollback.core.plan import Plan
@@ -29,7 +30,7 @@ from rollback.core.progress import Progress
 from rollback.core.report import Report
 from rollback.core.selection import Selection
 from rollback.operations.execution import run_foreground
-from rollback.queries import get_plan
+from rollback.queries import get_last_job, get_plan
 
 ENDING_S = 10.0
 
@@ -47,6 +48,15 @@ class GatewayEnding(Unavailable):
 
     def __init__(self) -> None:
         super().__init__("the gateway ends: what was not undone yet still stands")
+
+
+class OtherRollbackRunning(Conflict):
+    """The run is being rolled back here, with other options than are asked for now."""
+
+    code = "rollback_running"
+
+    def __init__(self, run_id: str) -> None:
+        super().__init__(f"run {run_id} is being rolled back with other options; wait for the end of that")
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,8 +83,8 @@ class Standing:
 class Rollback:
     """A rollback that was started here; looked at from inside the event loop."""
 
-    def __init__(self, run_id: str) -> None:
-        self.run_id, self.standing = run_id, Standing()
+    def __init__(self, run_id: str, options: RollbackOptions) -> None:
+        self.run_id, self.options, self.standing = run_id, options, Standing()
         self._changed = anyio.Event()
 
     async def changed(self) -> Standing:
@@ -108,18 +118,32 @@ class Rollbacks:
         finally:
             await rollbacks._end()
 
-    def start_or_join(self, run_id: str, *, options: RollbackOptions, actor: str) -> Rollback:
-        """Start the rollback of a run, or find the one that was started here and not reported yet.
+    async def start_or_join(self, run_id: str, *, options: RollbackOptions, actor: str) -> Rollback:
+        """Start the rollback of a run, or find the same one that was started here and not reported yet.
 
-        Raises GatewayEnding.
+        One that has ended is found only while nothing has happened in the run since: its report would speak of
+        another world. Raises GatewayEnding, and OtherRollbackRunning.
         """
+        found = self._rollbacks.get(run_id)
+        if found is not None and found.standing.is_over and not await self._is_told_truly(found, options):
+            self.reported(found)
         if self._is_ending:
             raise GatewayEnding
         found = self._rollbacks.get(run_id)
-        if found is not None:
-            return found
-        rollback = self._rollbacks[run_id] = Rollback(run_id)
-        work = partial(self._roll_back, rollback, options, actor)
+        if found is not None and found.options != options:
+            raise OtherRollbackRunning(run_id)
+        return found or self._start(run_id, options, actor)
+
+    async def _is_told_truly(self, rollback: Rollback, options: RollbackOptions) -> bool:
+        report = rollback.standing.report
+        if rollback.options != options or report is None:
+            return False
+        is_last = partial(_with_connection, partial(_is_last_word, report))
+        return await anyio.to_thread.run_sync(is_last)
+
+    def _start(self, run_id: str, options: RollbackOptions, actor: str) -> Rollback:
+        rollback = self._rollbacks[run_id] = Rollback(run_id, options)
+        work = partial(self._roll_back, rollback, actor)
         Thread(target=work, name=f"rollback {run_id}", daemon=True).start()
         return rollback
 
@@ -140,7 +164,7 @@ class Rollbacks:
 
         return await anyio.to_thread.run_sync(partial(_with_connection, ask))
 
-    def _roll_back(self, rollback: Rollback, options: RollbackOptions, actor: str) -> None:
+    def _roll_back(self, rollback: Rollback, actor: str) -> None:
         """Do it, in its thread, and tell how it ended."""
 
         def do() -> Report:
@@ -148,7 +172,7 @@ class Rollbacks:
                 run_id=rollback.run_id,
                 tools=self.tools_now(),
                 actor=actor,
-                options=options,
+                options=rollback.options,
                 clock=self._clock,
                 on_progress=partial(self._progress, rollback),
             )
@@ -179,6 +203,12 @@ class Rollbacks:
                     await rollback.changed()
         if scope.cancelled_caught:
             logger.error("the gateway ends in the middle of an undo; another executor goes on when its lease runs out")
+
+
+def _is_last_word(report: Report) -> bool:
+    """Tell whether the report is the last thing that happened in its run."""
+    job = get_last_job(report.run_id)
+    return job.report == report.to_json() and job.ended_at == get_run(report.run_id).active_at
 
 
 def _with_connection(do: Callable[[], T]) -> T:

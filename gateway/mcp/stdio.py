@@ -23,6 +23,7 @@ from mcp_types.jsonrpc import ErrorData, JSONRPCError, jsonrpc_message_adapter
 from approvals.core.people import Caller
 from gateway.mcp.visits import Request, Visit, VisitOf, client_of, meta_of, reporter_of
 from gateway.operations.runs import RunTerms
+from ledger.core.statuses import Mode
 
 LINE_LIMIT = 32 * 1024 * 1024
 READ = 64 * 1024
@@ -39,12 +40,16 @@ Outgoing = MemoryObjectSendStream[SessionMessage]
 def local_visits(
     *, caller: Caller, run_id: str | None, mode: str | None, scope: tuple[str, ...] | None, is_operator: bool
 ) -> VisitOf:
-    """Return how a request over standard input is seen: as one of the user whose process this is."""
+    """Return how a request over standard input is seen: as one of the user whose process this is.
+
+    Without a mode calls are judged, unless a run was named: then whoever named it knows in which mode it is.
+    """
+    widest = mode if mode is not None or run_id is not None else Mode.ENFORCE.value
 
     def visit_of(request: Request) -> Visit:
         return Visit(
             caller=caller,
-            terms=RunTerms(client=client_of(request), mode=mode, scope=scope),
+            terms=RunTerms(client=client_of(request), mode=widest, scope=scope),
             connection="stdio",
             is_operator=is_operator,
             outside=run_id,

@@ -8,19 +8,21 @@ are what a run is opened with: a run of other terms, such as the wider ones of a
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 from django.conf import settings
 
-from approvals.core.people import Act, Caller, RunFields, narrow, require
+from approvals.core.people import UNLIMITED, Act, Caller, Limits, RunFields, narrow, require
 from approvals.operations.runs import open_new_run_for, open_run_for
 from gateway.core.run_names import client_name
+from ledger.core.statuses import Mode
 from ledger.core.values import RunRecord
 from ledger.operations.journal import lock_run
 from ledger.operations.runs import close_locked_run
-from ledger.queries import list_open_runs
+from ledger.queries import find_last_run, list_open_runs
 from reversi_sdk.canonical import canonical_bytes
+from reversi_sdk.errors import NotFound
 from reversi_site.kit.transactions import durable, take_turns
 
 # Who closes a run that nobody closed.
@@ -72,6 +74,30 @@ def current_run(
     return run, True
 
 
+class NoPresentRun(NotFound):
+    """No run takes the client's calls now."""
+
+    code = "no_run"
+
+    def __init__(self, last: RunRecord | None) -> None:
+        past = "none was opened yet" if last is None else f"its last one was {last.id}, with {last.next_step} steps"
+        super().__init__(f"no run takes the calls of this client now; {past}")
+        self.last = last
+
+
+def present_run(*, caller: Caller, terms: RunTerms, now: datetime, idle_limit_ms: int | None = None) -> RunRecord:
+    """Return what current_run would continue; opens and closes nothing.
+
+    Raises NoPresentRun where there is nothing to continue: of a run that ended nobody can tell whether it is meant.
+    """
+    limit = timedelta(milliseconds=settings.GATEWAY_IDLE_RUN_MS if idle_limit_ms is None else idle_limit_ms)
+    labels = _labels(terms)
+    found = _continued(caller, _fields(caller, terms), {**labels, ROLE_LABEL: CURRENT}, now - limit)
+    if found is None:
+        raise NoPresentRun(find_last_run(principal=caller.username, labels=labels))
+    return found
+
+
 def open_another_run(*, caller: Caller, terms: RunTerms, now: datetime) -> RunRecord:
     """Open a run that only who knows its id continues; raises what current_run does."""
     fields = _fields(caller, terms)
@@ -82,11 +108,12 @@ def open_another_run(*, caller: Caller, terms: RunTerms, now: datetime) -> RunRe
 def open_named_run(*, caller: Caller, run_id: str, terms: RunTerms, now: datetime) -> tuple[RunRecord, bool]:
     """Continue the run of that id, or open it; the flag says whether it is new.
 
-    Raises BadRunId, ForeignRun, NotPermitted, and WiderThanKey also for a run that the caller's key was not made for.
+    Raises BadRunId, ForeignRun, NotPermitted, and WiderThanKey also for a run that is wider than the caller's key or
+    the terms allow.
     """
     fields = _fields(caller, terms)
     return open_run_for(
-        caller=caller,
+        caller=_bounded(caller, terms),
         now=now,
         run_id=run_id,
         actor=fields.actor,
@@ -111,6 +138,14 @@ def _fields(caller: Caller, terms: RunTerms) -> RunFields:
         mode=terms.mode,
         scope=widest if terms.scope is None else terms.scope,
     )
+
+
+def _bounded(caller: Caller, terms: RunTerms) -> Caller:
+    """Return the caller with the terms as limits where no key sets any: naming a run must not lead out of them."""
+    if caller.limits is not None or (terms.mode is None and terms.scope is None):
+        return caller
+    modes = (Mode.ENFORCE.value,) if terms.mode == Mode.ENFORCE else UNLIMITED.modes
+    return replace(caller, limits=Limits(scope=EVERYTHING if terms.scope is None else terms.scope, modes=modes))
 
 
 def _labels(terms: RunTerms) -> dict[str, str]:

@@ -12,11 +12,11 @@ from django.test import override_settings
 
 from approvals.core.people import Caller, Limits, Role
 from ledger.core.statuses import RunState, StepState
-from ledger.queries import get_run, list_steps
+from ledger.queries import get_run, list_runs, list_steps
 from reversi_sdk.errors import ToolError
 from tests.approvals.factories import make_run
 from tests.databases import Database
-from tests.gateway.mcp.gateways import Agent, Shop, agent_of, shop_agent, shop_gateway, text_of, write_manifests
+from tests.gateway.mcp.gateways import OWNER, Agent, Shop, agent_of, shop_agent, shop_gateway, text_of, write_manifests
 from tests.gateway.mcp.wires import ERAS
 
 BOOK = {"item": "book"}
@@ -137,12 +137,16 @@ REFUSED: dict[str, tuple[str, dict[str, Any], str]] = {
     "no id": ("reversi.run", {"id": "no id"}, "bad_run_id"),
     "both": ("reversi.run", {"id": "run_1", "new": True}, "run_request_invalid"),
     "foreign": ("reversi.run", {"id": "run_foreign"}, "foreign_run"),
+    "judged less": ("reversi.run", {"id": "run_loose"}, "wider_than_key"),
     "not a flag": ("reversi.run", {"new": "yes"}, "invalid_arguments"),
     "more": ("reversi.run", {"more": 1}, "invalid_arguments"),
     "nobody's plan": ("reversi.plan_rollback", {"run": "run_none"}, "run_not_found"),
     "a foreign plan": ("reversi.plan_rollback", {"run": "run_foreign"}, "foreign_run"),
     "two selections": ("reversi.plan_rollback", {"steps": [1], "to_step": 0}, "selection_invalid"),
-    "a step that is not there": ("reversi.plan_rollback", {"steps": [7]}, "selection_invalid"),
+    "a step that is not there": ("reversi.plan_rollback", {"run": "run_own", "steps": [7]}, "selection_invalid"),
+    "a plan of nothing": ("reversi.plan_rollback", {}, "no_run"),
+    "the end of nothing": ("reversi.run", {"close": True}, "no_run"),
+    "the end of a foreign run": ("reversi.run", {"id": "run_foreign", "close": True}, "foreign_run"),
     "for operators": ("reversi.halt", {"reason": "stop"}, "unknown_tool"),
     "no tool": ("reversi.rnu", {}, "unknown_tool"),
 }
@@ -151,9 +155,13 @@ REFUSED: dict[str, tuple[str, dict[str, Any], str]] = {
 @pytest.mark.parametrize("case", REFUSED)
 def test_own_tool_refuses_in_words(sqlite_db: Database, case: str) -> None:
     tool, arguments, code = REFUSED[case]
+    make_run(run_id="run_own", principal=OWNER)
+    make_run(run_id="run_loose", principal=OWNER, mode="observe")
     make_run(run_id="run_foreign", principal="somebody")
 
     assert error_code(asked(tool, arguments)) == code
+    open_runs = [run.id for run in list_runs() if run.state is RunState.OPEN]
+    assert sorted(open_runs) == ["run_foreign", "run_loose", "run_own"]
 
 
 @pytest.mark.parametrize("era", ERAS)
@@ -286,6 +294,68 @@ def test_rollback_that_takes_long_is_answered_and_reported_to_who_asks_again(sql
     assert again["structuredContent"]["job"] == last["structuredContent"]["job"]
     assert last["structuredContent"]["report"]["complete"] is True
     assert [tool for tool, _, _ in shop.calls].count("shop.cancel") == 1
+
+
+def test_rollback_of_a_run_that_was_closed_asks_which_is_meant(sqlite_db: Database) -> None:
+    shop = Shop()
+
+    async def main() -> tuple[dict[str, Any], ...]:
+        async with shop_agent(shop=shop, is_operator=True) as agent:
+            await agent.call("shop.order", BOOK)
+            closed = await agent.call("reversi.run", {"close": True})
+            plan = await agent.call("reversi.plan_rollback")
+            return closed, plan, await agent.call("reversi.execute_rollback", {"confirm": True})
+
+    closed, *answers = anyio.run(main)
+
+    run = closed["structuredContent"]["run"]
+    assert [error_code(answer) for answer in answers] == ["no_run", "no_run"]
+    assert all(f"its last one was {run}, with 1 steps" in text_of(answer) for answer in answers)
+    assert shop.orders == {"o1": "book"}
+    assert [each.id for each in list_runs()] == [run]
+
+
+def test_rollback_whose_end_nobody_heard_is_not_told_of_what_came_after(db: Database) -> None:
+    shop = Shop(held="shop.cancel")
+
+    async def main() -> dict[str, Any]:
+        with anyio.fail_after(PATIENCE_S):
+            async with (
+                shop_gateway(shop=shop, answers_after_s=0.0) as gateway,
+                agent_of(gateway, is_operator=True) as agent,
+            ):
+                run_id = (await order_and_undo(agent))["structuredContent"]["run_id"]
+                await shop.reached.wait()
+                shop.let_go.set()
+                while (await gateway.journal.run(get_run, run_id)).is_rolling_back:
+                    await anyio.lowlevel.checkpoint()
+                await agent.call("shop.order", BOOK)
+                while (last := await agent.call("reversi.execute_rollback", {"confirm": True}))["structuredContent"][
+                    "state"
+                ] == "running":
+                    await anyio.lowlevel.checkpoint()
+                return last
+
+    last = anyio.run(main)
+
+    assert last["structuredContent"]["report"]["compensated"] == [0, 1]
+    assert shop.orders == {}
+
+
+def test_rollback_with_other_options_does_not_join_the_one_that_goes_on(sqlite_db: Database) -> None:
+    shop = Shop(held="shop.cancel")
+
+    async def main() -> dict[str, Any]:
+        with anyio.fail_after(PATIENCE_S):
+            async with shop_agent(shop=shop, is_operator=True, gateway={"answers_after_s": 0.0}) as agent:
+                await agent.call("shop.order", BOOK)
+                await order_and_undo(agent, steps=[0])
+                await shop.reached.wait()
+                other = await agent.call("reversi.execute_rollback", {"confirm": True})
+                shop.let_go.set()
+                return other
+
+    assert error_code(anyio.run(main)) == "rollback_running"
 
 
 def test_rollback_tells_how_far_it_is(sqlite_db: Database) -> None:

@@ -1,6 +1,7 @@
 """The current run of a principal's client: one for all its processes, until nothing happens in it any more."""
 
 from datetime import datetime, timedelta
+from functools import partial
 from typing import Any
 
 import pytest
@@ -8,9 +9,9 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
 from approvals.core.errors import NotPermitted, WiderThanKey
-from approvals.core.people import Caller, Limits, Role
+from approvals.core.people import Caller, Limits, Role, local_admin
 from approvals.operations.runs import close_run_for
-from gateway.operations.runs import RunTerms, current_run, open_another_run, open_named_run
+from gateway.operations.runs import NoPresentRun, RunTerms, current_run, open_another_run, open_named_run, present_run
 from ledger.core.errors import BadRunId, ForeignRun
 from ledger.core.statuses import Mode, RunState
 from ledger.core.values import RunRecord
@@ -42,6 +43,41 @@ def test_current_run_is_opened_with_the_client_as_its_actor(db: Database) -> Non
     assert (run.principal, run.actor, run.mode, run.scope) == ("agent-a", "claude-code", Mode.ENFORCE, ("*",))
     assert (run.reason, run.labels) == ("chat", {"client": "claude-code", "gateway": "current"})
     assert [event.kind for event in list_events(run.id)] == ["opened"]
+
+
+def test_present_run_is_the_current_one_and_none_is_opened(db: Database) -> None:
+    run, _ = ask()
+
+    assert present_run(caller=agent(), terms=terms(), now=NOW + LIMIT - timedelta(seconds=1)) == run
+    with pytest.raises(NoPresentRun, match=f"its last one was {run.id}, with 0 steps"):
+        present_run(caller=agent(), terms=terms(), now=LATER)
+    with pytest.raises(NoPresentRun, match="none was opened yet"):
+        present_run(caller=agent(), terms=terms(client="another"), now=NOW)
+    with pytest.raises(NoPresentRun, match="none was opened yet"):
+        present_run(caller=agent(username="agent-b"), terms=terms(), now=NOW)
+    assert [(each.id, each.state) for each in list_runs()] == [(run.id, RunState.OPEN)]
+
+
+NAMED: dict[str, tuple[dict[str, Any], bool]] = {
+    "as wide": ({"scope": ("fs:*",), "mode": "observe"}, True),
+    "a wider scope": ({"scope": ("fs:read",), "mode": "observe"}, False),
+    "a wider mode": ({"scope": ("fs:*",), "mode": "enforce"}, False),
+    "a wider mode in any scope": ({"mode": "enforce"}, False),
+    "no bounds": ({}, True),
+}
+
+
+@pytest.mark.parametrize("case", NAMED)
+def test_named_run_leads_nobody_out_of_the_terms(sqlite_db: Database, case: str) -> None:
+    fields, is_allowed = NAMED[case]
+    make_run(run_id="run_wide", principal="local:me", scope=("fs:*",), mode="observe")
+    naming = partial(open_named_run, caller=local_admin("local:me"), run_id="run_wide", terms=terms(**fields), now=NOW)
+
+    if is_allowed:
+        assert naming()[0].id == "run_wide"
+    else:
+        with pytest.raises(WiderThanKey):
+            naming()
 
 
 def test_current_run_is_continued_with_one_look(db: Database) -> None:
