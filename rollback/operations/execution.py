@@ -6,6 +6,7 @@ it, now by what really happened, and the report is computed from the steps as th
 
 from __future__ import annotations
 
+import logging
 import os
 import random
 import socket
@@ -49,6 +50,8 @@ from rollback.queries import RunSteps, get_job, keyed_digest_of, load_step, load
 
 Refusals = dict[int, Refused]
 Doing = Callable[[Work], "Done"]
+
+logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,13 +101,20 @@ def _waits_for(job: JobRecord, tools: Tools, clock: Clock) -> str | None:
     """Return the upstream whose session only another process holds, where the job's plan needs it."""
     if job.state is not JobState.QUEUED or job.kind is not JobKind.ROLLBACK:
         return None
-    loaded = load_steps(job.run_id)
+    try:
+        return _first_waited_for(load_steps(job.run_id), job, tools, clock)
+    except Exception:  # whatever is wrong is met again, and put on record, when the job is done
+        logger.warning("nobody can say whether job %s waits for a gateway", job.id, exc_info=True)
+        return None
+
+
+def _first_waited_for(loaded: RunSteps, job: JobRecord, tools: Tools, clock: Clock) -> str | None:
     upstreams = {step.number: step.record.upstream for step in loaded.steps}
     plan = loaded.plan(now=clock.now(), selection=job.options.selection)
-    for action in plan.actions:
-        there = tools.at(upstreams[action.step])
-        tool = action.compensation_tool
-        if action.kind is Kind.COMPENSATE and tool is not None and not there.executor.can_run(tool) and there.waits_for:
+    undos = [action for action in plan.actions if action.kind is Kind.COMPENSATE]
+    for action in undos:
+        there, tool = tools.at(upstreams[action.step]), action.compensation_tool
+        if there.waits_for is not None and tool is not None and not there.executor.can_run(tool):
             return there.waits_for
     return None
 

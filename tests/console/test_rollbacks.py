@@ -12,6 +12,7 @@ from ledger.queries import get_run, get_step
 from rollback.core.jobs import JobState
 from rollback.core.ports import Nobody, Tools
 from rollback.operations.execution import execute_job, run_foreground
+from rollback.operations.jobs import note_waiting
 from rollback.queries import find_live_job, get_job, get_plan, list_jobs
 from tests.console.agents import (
     mixed_run,
