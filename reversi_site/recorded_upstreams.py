@@ -3,7 +3,8 @@
 An upstream that a gateway was given by flags stands in no configuration; without this record a worker, or `reversi
 rollback`, could not reach what it has to undo. The tools that an upstream listed stand there too, so that a plan can
 say what nobody runs without starting a server. The connectors that a gateway was given stand with its upstream: their
-paths mean something in their own root only. Mode 0600, since arguments may hold what is nobody else's business;
+paths mean something in their own root only. Of a configured upstream its place is kept: two configurations may give one
+name to two servers, and an undo goes by the name. Mode 0600, since arguments may hold what is nobody else's business;
 replaced whole, under a lock.
 """
 
@@ -18,8 +19,8 @@ from pathlib import Path
 from typing import Any
 
 from gateway.core.upstream_specs import UpstreamSpec
-from reversi_sdk.errors import InvalidInput
-from reversi_site.configuration import ConnectorUpstream
+from reversi_sdk.errors import Conflict, InvalidInput
+from reversi_site.configuration import Configuration, ConnectorUpstream
 from reversi_site.file_locks import locked
 from reversi_site.secret_files import DataFolderUnusable, prepare_folder
 
@@ -42,6 +43,28 @@ class Recorded:
     spec: UpstreamSpec | None
     tools: frozenset[str] | None
     connectors: tuple[ConnectorUpstream, ...] = ()
+    place: str | None = None
+
+
+class UpstreamElsewhere(Conflict):
+    """The name of an upstream belongs to another one on this store."""
+
+    code = "upstream_elsewhere"
+
+    def __init__(self, name: str, place: str, known: str, path: Path) -> None:
+        super().__init__(
+            f"on this store the upstream {name} is the one at {known}, not the one at {place}: undos go by the name, "
+            f"so give one of them another; if it has only moved, remove {name} from {path}"
+        )
+
+
+def place_of(configuration: Configuration, name: str) -> str | None:
+    """Return where the configured upstream of that name is: a folder, or a URL without credentials."""
+    for spec in configuration.servers:
+        if spec.name == name:
+            return spec.place if spec.url is not None else str(spec.cwd)
+    root = next((each.root for each in configuration.connectors if each.name == name), None)
+    return None if root is None else str(root.absolute())
 
 
 def load_recorded(folder: Path) -> Mapping[str, Recorded]:
@@ -56,18 +79,24 @@ def record_upstream(
     spec: UpstreamSpec | None = None,
     connectors: Sequence[ConnectorUpstream] = (),
     tools: Sequence[str] | None = None,
+    place: str | None = None,
 ) -> None:
     """Put an upstream on record, under the names that agents use for its tools; what was known of it is replaced.
 
-    `spec` and `connectors` are left out for what a configuration describes. A listing that could not be had leaves the
-    last one standing. Raises RecordDamaged and DataFolderUnusable.
+    `spec` and `connectors` are left out for what a configuration describes, which has a `place` instead. A listing that
+    could not be had leaves the last one standing. Raises UpstreamElsewhere, RecordDamaged and DataFolderUnusable.
     """
     prepare_folder(folder)
     path = folder / FILE_NAME
     with locked(path):
         entries = dict(_read(path))
-        known = entries.get(name, {}).get("tools")
-        entry: dict[str, Any] = {"tools": known if tools is None else sorted(tools)}
+        known = entries.get(name, {})
+        known_place = known.get("place")
+        if place is not None and known_place not in (None, place):
+            raise UpstreamElsewhere(name, place, known_place, path)
+        entry: dict[str, Any] = {"tools": known.get("tools") if tools is None else sorted(tools)}
+        if place is not None:
+            entry["place"] = place
         if spec is not None:
             entry["spec"] = _spec_json(spec)
         if connectors:
@@ -96,7 +125,7 @@ def _recorded(path: Path, name: str, entry: Any) -> Recorded:
         tools = entry["tools"]
         spec = None if "spec" not in entry else _spec(name, entry["spec"])
         connectors = tuple(_connector(each) for each in entry.get("connectors", ()))
-        return Recorded(spec, None if tools is None else frozenset(tools), connectors)
+        return Recorded(spec, None if tools is None else frozenset(tools), connectors, entry.get("place"))
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise RecordDamaged(path, f"the entry {name}") from error
 

@@ -23,7 +23,7 @@ from gateway.executors import Door, UpstreamExecutor, UpstreamReader
 from gateway.sessions import session_with
 from reversi_sdk.errors import ReversiError
 from reversi_site.configuration import Configuration, ConfigurationInvalid, ConnectorUpstream
-from reversi_site.recorded_upstreams import Recorded, load_recorded
+from reversi_site.recorded_upstreams import Recorded, load_recorded, place_of
 from rollback.core.ports import ToolExecutor, ToolReader, Tools
 from rollback.executors.combined import CombinedExecutor, CombinedReader
 from rollback.executors.command import CheckingExecutor, CommandExecutor, CommandReader, split_command
@@ -104,9 +104,10 @@ class _Wiring:
         return self._by_upstream[upstream]
 
     def _made_for(self, upstream: str) -> Tools:
-        connectors = self._connectors_at(upstream)
+        is_elsewhere = self._is_elsewhere(upstream)
+        connectors = self._connectors_at(upstream, configured=() if is_elsewhere else self.connectors)
         executor, reader = self._executor(connectors), self._reader(connectors)
-        server = self.servers.get(upstream)
+        server = None if is_elsewhere else self.servers.get(upstream)
         if server is None:
             return Tools(self._checked(executor), reader)
         if server.door is None:
@@ -117,11 +118,20 @@ class _Wiring:
             reader = UpstreamReader(upstream, server.door, reader, server.tools)
         return Tools(self._checked(executor), reader)
 
-    def _connectors_at(self, upstream: str) -> tuple[Connector, ...]:
+    def _is_elsewhere(self, upstream: str) -> bool:
+        """Tell whether calls on this store went to another upstream than what this configuration has under the name."""
+        recorded, place = self.recorded.get(upstream), place_of(self.configuration, upstream)
+        if recorded is None or recorded.place in (None, place):
+            return False
+        told = "calls on this store went to the upstream %s at %s; this configuration has it %s: it is not asked"
+        logger.warning(told, upstream, recorded.place, "nowhere" if place is None else f"at {place}")
+        return True
+
+    def _connectors_at(self, upstream: str, *, configured: tuple[Connector, ...]) -> tuple[Connector, ...]:
         """Return the connectors that a gateway was given with this upstream, else the configured ones."""
         recorded = self.recorded.get(upstream)
         if recorded is None or not recorded.connectors:
-            return self.connectors
+            return configured
         return tuple(_built(recorded.connectors))
 
     def _executor(self, connectors: Iterable[Connector]) -> ToolExecutor:

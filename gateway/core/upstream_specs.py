@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -61,8 +61,19 @@ def derived_name(*, command: Sequence[str] | None = None, cwd: Path | None = Non
         "cwd": None if cwd is None else str(cwd),
         "url": url,
     }
-    digest = hashlib.sha256(canonical_bytes(identity)).hexdigest()
-    return f"{_stem(command, url)}-{digest[:DIGITS]}"
+    return _named(_stem(command, url), identity)
+
+
+def derived_connector_name(connector: str, *, root: Path | None, backup_dir: Path | None) -> str:
+    """Return a name for a connector that was given none: of another folder it is another upstream."""
+    folders = {"root": root, "backup_dir": backup_dir}
+    paths = {key: None if path is None else str(path) for key, path in folders.items()}
+    return _named(connector, {"connector": connector, **paths})
+
+
+def _named(stem: str, identity: Mapping[str, object]) -> str:
+    digest = hashlib.sha256(canonical_bytes(dict(identity))).hexdigest()
+    return f"{stem}-{digest[:DIGITS]}"
 
 
 def _stem(command: Sequence[str] | None, url: str | None) -> str:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from gateway.core.upstream_specs import UpstreamSpec
+from gateway.core.upstream_specs import UpstreamSpec, derived_connector_name
 from reversi_site.configuration import ROOTED, ConnectorUpstream
 from reversi_site.gateway_cli.upstream_flags import spec_of
 
@@ -70,9 +70,7 @@ def _connector(name: str | None, root: Path | None, backup_dir: Path | None) -> 
         return None
     if name in ROOTED and root is None:
         raise click.UsageError(f"--connector {name} needs --root, the one folder that it may touch")
-    return ConnectorUpstream(
-        name=name,
-        connector=name,
-        root=None if root is None else root.absolute(),
-        backup_dir=None if backup_dir is None else backup_dir.absolute(),
-    )
+    folder = None if root is None else root.absolute()
+    backups = None if backup_dir is None else backup_dir.absolute()
+    own_name = derived_connector_name(name, root=folder, backup_dir=backups)
+    return ConnectorUpstream(name=own_name, connector=name, root=folder, backup_dir=backups)

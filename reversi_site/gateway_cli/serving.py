@@ -82,7 +82,7 @@ def _read(options: GatewayOptions) -> _Setting:
 
 def _changed(configuration: Configuration, options: GatewayOptions) -> Configuration:
     added = options.connector
-    kept = [each for each in configuration.connectors if added is None or each.name != added.name]
+    kept = [each for each in configuration.connectors if added is None or each.connector != added.connector]
     return replace(
         configuration,
         manifests=options.manifests or configuration.manifests,
@@ -102,15 +102,18 @@ def _record(setting: _Setting, name: str) -> None:
     """Put an upstream on record, so that whoever undoes on this store reaches what this gateway reaches."""
     from django.conf import settings
 
-    from reversi_site.recorded_upstreams import record_upstream
+    from reversi_site.recorded_upstreams import place_of, record_upstream
 
     options, tools = setting.options, setting.tools.get(name)
-    is_by_flags = options.spec is not None and options.spec.name == name
+    spec = options.spec if options.spec is not None and options.spec.name == name else None
+    by_flags = () if options.connector is None else (options.connector,)
+    is_described = spec is None and name not in [each.name for each in by_flags]
     record_upstream(
         Path(settings.DATA),
         name,
-        spec=options.spec if is_by_flags else None,
-        connectors=() if options.connector is None else [options.connector],
+        spec=spec,
+        connectors=by_flags if is_described else setting.configuration.connectors,
+        place=place_of(setting.configuration, name) if is_described else None,
         tools=None if tools is None else sorted(tools),
     )
 

@@ -19,6 +19,7 @@ from mcp.shared._context_streams import create_context_streams
 from mcp.shared.message import SessionMessage
 from mcp_types.jsonrpc import jsonrpc_message_adapter
 
+from connectors.catalog import connector_spec
 from reversi_site.gateway_cli import main
 from tests.gateway.mcp.servers.pids import is_running, noted_pids
 from tests.gateway.mcp.wires import ERAS, Streams
@@ -267,6 +268,50 @@ def test_connector_beside_a_server_is_not_offered(tmp_path: Path, manifests: str
 
     assert [name for name in names if name.startswith("fs.")] == []
     assert answer["error"]["code"] == "unknown_tool"
+
+
+def test_connectors_of_two_gateways_on_one_store_each_undo_in_their_own_root(tmp_path: Path) -> None:
+    (tmp_path / "fs.json").write_text(json.dumps(connector_spec("fs").manifests()))
+
+    def gateway(root: str) -> list[str]:
+        (tmp_path / root).mkdir()
+        return ["--connector", "fs", "--root", root, "--manifests", "fs.json", "--operator"]
+
+    async def write(process: subprocess.Popen[bytes]) -> str:
+        async with client_of(process) as client:
+            answer = await client.call_tool("fs.write_file", {"path": "made.txt", "content": "by the agent"})
+            return str((answer.meta or {})["reversi/step"]["run"])
+
+    async def undo(process: subprocess.Popen[bytes]) -> Any:
+        async with client_of(process) as client:
+            answer = await client.call_tool("reversi.execute_rollback", {"run": run, "confirm": True})
+            return answer.structured_content
+
+    with started(tmp_path, *gateway("a")) as process:
+        run = anyio.run(write, process)
+        ended(process)
+    with started(tmp_path, *gateway("b")) as process:
+        answer = anyio.run(undo, process)
+        ended(process)
+
+    assert answer["report"]["complete"] is True
+    assert not (tmp_path / "a" / "made.txt").exists()
+
+
+def test_name_of_an_upstream_that_another_configuration_gave_ends_the_gateway_in_a_line(
+    tmp_path: Path, manifests: str
+) -> None:
+    entry = {"name": "plain", "cmd": sys.executable, "args": list(PLAIN)}
+    codes = []
+    for name in ("a", "b"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "reversi.config.json").write_text(json.dumps({"manifests": manifests, "upstreams": [entry]}))
+        with started(tmp_path, "--config", f"{name}/reversi.config.json") as process:
+            codes.append(ended(process))
+
+    (line,) = (tmp_path / "errors").read_text().splitlines()
+    assert codes == [0, 1]
+    assert line.startswith(f"reversi-gateway: on this store the upstream plain is the one at {tmp_path / 'a'}, not ")
 
 
 def test_gateway_serves_over_http_until_a_signal(tmp_path: Path, manifests: str) -> None:

@@ -8,8 +8,16 @@ from pathlib import Path
 import pytest
 
 from gateway.core.upstream_specs import UpstreamSpec
-from reversi_site.configuration import ConnectorUpstream
-from reversi_site.recorded_upstreams import FILE_NAME, RecordDamaged, Recorded, load_recorded, record_upstream
+from reversi_site.configuration import Configuration, ConnectorUpstream
+from reversi_site.recorded_upstreams import (
+    FILE_NAME,
+    RecordDamaged,
+    Recorded,
+    UpstreamElsewhere,
+    load_recorded,
+    place_of,
+    record_upstream,
+)
 
 FILES = UpstreamSpec(name="files-a1", command=("npx", "server", "/work"), cwd=Path("/work"), env=(("TOKEN", "secret"),))
 REMOTE = UpstreamSpec(
@@ -48,6 +56,25 @@ def test_of_a_configured_upstream_only_the_tools_are_recorded(tmp_path: Path) ->
     record_upstream(tmp_path, "shop", tools=["shop.order"])
 
     assert load_recorded(tmp_path) == {"shop": Recorded(None, frozenset({"shop.order"}))}
+
+
+def test_a_name_is_not_given_to_another_upstream(tmp_path: Path) -> None:
+    record_upstream(tmp_path, "files", tools=["write_file"], place="/projects/a")
+    record_upstream(tmp_path, "files", place="/projects/a")
+
+    with pytest.raises(UpstreamElsewhere, match="the one at /projects/a, not the one at /projects/b"):
+        record_upstream(tmp_path, "files", tools=["other"], place="/projects/b")
+
+    assert load_recorded(tmp_path)["files"] == Recorded(None, frozenset({"write_file"}), place="/projects/a")
+
+
+def test_place_of_an_upstream_is_its_folder_or_url_without_credentials() -> None:
+    remote = UpstreamSpec(name="remote", url="https://me:secret@mcp.example.org/mcp?key=secret")
+    configuration = Configuration(servers=(FILES, remote), connectors=(CONNECTOR,))
+
+    places = {name: place_of(configuration, name) for name in ("files-a1", "remote", "fs", "none")}
+
+    assert places == {"files-a1": "/work", "remote": "https://mcp.example.org/mcp", "fs": "/work", "none": None}
 
 
 def _record(folder: Path, number: int) -> None:

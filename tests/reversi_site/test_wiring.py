@@ -1,6 +1,7 @@
 """Which tools a step of which upstream reaches: the upstream itself, its connectors, a command, or nobody."""
 
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -117,6 +118,26 @@ def test_a_recorded_connector_whose_root_is_gone_runs_nothing(data: Path, tmp_pa
     (tmp_path / "gone").rmdir()
 
     assert not build_tools(Configuration()).can_run("fs.remove_file", "files-a1")
+    assert not build_tools(Configuration(connectors=(connector(tmp_path / "other"),))).can_run(
+        "fs.remove_file", "files-a1"
+    )
+
+
+def test_a_name_that_another_configuration_gave_is_not_asked_for_undos(data: Path, tmp_path: Path) -> None:
+    there, here = tmp_path / "there", tmp_path / "here"
+    record_upstream(data, "shop", tools=["shop.cancel"], place=str(there))
+    record_upstream(data, "fs", place=str(there))
+    elsewhere, same = replace(SHOP, cwd=here), replace(SHOP, cwd=there)
+
+    tools = build_tools(Configuration(servers=(elsewhere,), connectors=(connector(here),)))
+    right = build_tools(Configuration(servers=(same,), connectors=(connector(there),)))
+    other_names = build_tools(Configuration(connectors=(connector(here, name="files"),)))
+
+    for_shop, for_fs = ("shop.cancel", "shop"), ("fs.remove_file", "fs")
+    assert [tools.can_run(*for_shop), tools.can_run(*for_fs), tools.can_run("fs.remove_file", "shop")] == [False] * 3
+    assert not tools.at("fs").can_read("fs.stat")
+    assert not other_names.can_run(*for_fs)
+    assert [right.can_run(*for_shop), right.can_run(*for_fs), right.can_run("fs.remove_file", "shop")] == [True] * 3
 
 
 def test_a_command_given_by_hand_comes_before_the_upstream(data: Path) -> None:
