@@ -18,7 +18,10 @@ from rollback.core.errors import PlanStale, RollbackRunning
 logger = logging.getLogger(__name__)
 
 ADVICE: Mapping[type[ReversiError], str] = {
-    RunClosed: 'Open another run with the tool reversi.run and {"new": true}, then repeat the call.',
+    RunClosed: (
+        'Open another run with the tool reversi.run and {"new": true}, then repeat the call; where your run is '
+        "fixed, ask your operator."
+    ),
     ForeignRun: 'Name a run of your own, or open one with the tool reversi.run and {"new": true}.',
     BadRunId: "Name the run as it was given to you, or leave the name out.",
     NoPresentRun: "Name the run that is meant.",

@@ -33,10 +33,12 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from approvals.core.errors import NotAuthenticated
 from approvals.core.people import Act, Caller, may
 from approvals.operations.keys import authenticate
+from gateway.core.run_names import named_run
 from gateway.mcp.server import Gateway
 from gateway.mcp.upstream import State
 from gateway.mcp.visits import Request, Visit, VisitOf, client_of, meta_of, reporter_of
 from gateway.operations.runs import RunTerms
+from ledger.core.errors import BadRunId
 from reversi_sdk.errors import Unavailable
 from reversi_site.kit.api.authentication import CHALLENGE, SCHEME
 from reversi_site.kit.api.problems import CONTENT_TYPE, problem_body
@@ -189,7 +191,7 @@ class _Guard:
             return _problem(HTTPStatus.SERVICE_UNAVAILABLE, Unavailable.code, "the store cannot be used at the moment")
         if not may(caller, ENTERED_BY[self._door]):
             return _problem(HTTPStatus.FORBIDDEN, "permission_denied", _WHO[self._door])
-        return caller
+        return _misnamed(headers) or caller
 
 
 _WHO: Mapping[Door, str] = {
@@ -206,6 +208,15 @@ def _misled(headers: Headers, answers_to: Names) -> Response | None:
     origin = headers.get("origin")
     if origin is not None and not answers_to(_name(origin)):
         return _problem(HTTPStatus.FORBIDDEN, "origin_unknown", "pages of that origin may not call this gateway")
+    return None
+
+
+def _misnamed(headers: Headers) -> Response | None:
+    """Return the refusal of a request whose header names what can be no run."""
+    try:
+        named_run(outside=headers.get(RUN_HEADER), meta=None, handle=None)
+    except BadRunId as error:
+        return _problem(HTTPStatus.BAD_REQUEST, error.code, str(error))
     return None
 
 

@@ -121,7 +121,7 @@ class ToolCalls:
         return read
 
     async def _with_meta(self, answer: Mapping[str, Any], ended: CallResult | CallFailed) -> Result:
-        effect = {} if ended.manifest is None else await self._effect(ended.step)
+        effect = await self._effect(ended.step)
         observed = answers.observed_meta(ended.notes, ended.violations)
         return answers.with_meta(answer, {**answers.step_meta(ended.step), **effect, **observed})
 

@@ -148,6 +148,19 @@ def test_header_names_the_run(sqlite_db: Database) -> None:
     assert anyio.run(main)["_meta"]["reversi/step"]["run"] == "run_header"
 
 
+@pytest.mark.parametrize("name", ["a b", "-x", "a/b", "x" * 129, ""])
+def test_header_that_can_name_no_run_is_refused(sqlite_db: Database, name: str) -> None:
+    token = key_of("ada", Role.AGENT)
+
+    async def main() -> httpx2.Response:
+        async with served() as gateway:
+            return await gateway.post(INITIALIZE, authorization=f"Bearer {token}", Reversi_Run_Id=name)
+
+    answer = anyio.run(main)
+
+    assert (answer.status_code, answer.json()["code"]) == (400, "bad_run_id")
+
+
 @pytest.mark.parametrize("era", ERAS)
 def test_handle_belongs_to_its_connection_and_key(sqlite_db: Database, era: str) -> None:
     tokens = key_of("ada", Role.AGENT), key_of("bob", Role.AGENT)

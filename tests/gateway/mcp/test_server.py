@@ -389,7 +389,15 @@ def test_observed_call_without_a_manifest_goes_on_and_is_noted(sqlite_db: Databa
 
     assert answer["structuredContent"] == {"unheard": True}
     assert answer["_meta"]["reversi/violations"] == [{"code": "no_manifest", "message": "no manifest for shop.unheard"}]
-    assert "effect" not in answer["_meta"]
+    assert answer["_meta"]["effect"] == {
+        "class": "irreversible",
+        "operation": "shop.unheard",
+        "idempotency_key": None,
+        "undo": None,
+        "deadline_ms": None,
+        "lookup": None,
+        "undo_unavailable": "no manifest: what the call did is unknown",
+    }
     assert [step.state for step in last_steps()] == [StepState.SUCCEEDED]
 
 
@@ -497,7 +505,7 @@ WORDS: dict[str, tuple[dict[str, Any], str, str]] = {
     "bad key": ({"idempotency_key": "a b"}, "bad_call", "idempotency_key"),
     "no key": ({"idempotency_key": 7}, "bad_field", "idempotency_key"),
     "no name": ({"reversi/run": 7}, "bad_run_id", "is no run id"),
-    "closed": ({"reversi/run": "run_closed"}, "run_closed", "reversi.run"),
+    "closed": ({"reversi/run": "run_closed"}, "run_closed", "where your run is fixed, ask your operator"),
 }
 
 
