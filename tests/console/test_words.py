@@ -219,7 +219,7 @@ def test_a_plan_is_counted_with_what_will_be_done_first() -> None:
         make_step(number=2, manifest=undoable(), state=StepState.UNCERTAIN),
         make_step(number=3, manifest=undoable(undo={"requires_approval": True})),
         make_step(number=4, manifest=undoable(), state=StepState.FAILED),
-        can_run=lambda tool: True,
+        can_run=lambda tool, upstream: True,
     )
 
     assert [(text, count) for text, _, count in plan_counts(plan)] == [

@@ -14,6 +14,7 @@ from typing import Any
 
 import anyio
 import pytest
+from django.db import connections
 
 from ledger.core.statuses import StepState
 from ledger.queries import list_steps
@@ -126,11 +127,14 @@ def test_a_live_session_is_undone_by_the_gateway_that_holds_it(db: Database, tmp
             return await anyio.to_thread.run_sync(rolled_back)
 
     def rolled_back() -> str:
-        with worker(env, tmp_path):
-            job = start_rollback(run_id=RUN, actor="dana", now=SystemClock().now())
-            ended = (JobState.DONE, JobState.FAILED)
-            wait_until(lambda: get_job(job.id).state in ended, what="the gateway takes the job", limit_s=90)
-        return job.id
+        try:
+            with worker(env, tmp_path):
+                job = start_rollback(run_id=RUN, actor="dana", now=SystemClock().now())
+                ended = (JobState.DONE, JobState.FAILED)
+                wait_until(lambda: get_job(job.id).state in ended, what="the gateway takes the job", limit_s=90)
+            return job.id
+        finally:
+            connections.close_all()
 
     job_id = anyio.run(session)
 
