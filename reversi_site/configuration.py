@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from gateway.core.upstream_specs import UpstreamSpec
+from gateway.core.upstream_specs import OF_SESSION, UpstreamSpec
 from reversi_sdk.errors import InvalidInput
 
 FILE_NAME = "reversi.config.yaml"
@@ -19,7 +19,8 @@ CONNECTOR_KEYS = frozenset({"name", "connector", "root", "backup_dir"})
 COMMAND_KEYS = frozenset({"name", "cmd", "args", "env", "cwd", "prefix", "session"})
 URL_KEYS = frozenset({"name", "url", "headers", "prefix", "session"})
 SESSIONS = frozenset({"own", "live"})
-NAME = 128
+# Steps remember the name with a session's mark, in 128 characters.
+NAME = 100
 # The working folder of whichever process starts is no place to let an agent loose on.
 ROOTED = frozenset({"fs"})
 
@@ -189,7 +190,7 @@ def _connector(place: str, value: Mapping[str, Any], folder: Path) -> ConnectorU
         raise ConfigurationInvalid(f"{place}: {connector} needs root, the one folder that it may touch")
     optional = {key: _path(f"{place}.{key}", value[key], folder) for key in ("root", "backup_dir") if key in value}
     return ConnectorUpstream(
-        name=_text(f"{place}.name", value.get("name", connector), folder),
+        name=_upstream_name(place, value.get("name", connector), folder),
         connector=connector,
         root=optional.get("root"),
         backup_dir=optional.get("backup_dir"),
@@ -217,16 +218,21 @@ def _url(place: str, value: Mapping[str, Any], folder: Path) -> UpstreamSpec:
     return UpstreamSpec(url=url, headers=headers, **_common(place, value, folder))
 
 
+def _upstream_name(place: str, value: Any, folder: Path) -> str:
+    name = _text(f"{place}.name", value, folder)
+    if len(name) > NAME or OF_SESSION in name:
+        raise ConfigurationInvalid(f"{place}.name: must be at most {NAME} characters long, without {OF_SESSION}")
+    return name
+
+
 def _common(place: str, value: Mapping[str, Any], folder: Path) -> dict[str, Any]:
-    name = _text(f"{place}.name", value.get("name"), folder)
+    name = _upstream_name(place, value.get("name"), folder)
     session = value.get("session", "own")
     if session not in SESSIONS:
         raise ConfigurationInvalid(f"{place}.session: must be own or live")
     prefix = value.get("prefix", "")
     if not isinstance(prefix, str) or prefix.startswith("reversi."):
         raise ConfigurationInvalid(f"{place}.prefix: must be a text, and reversi. is taken")
-    if len(name) > NAME:
-        raise ConfigurationInvalid(f"{place}.name: must be at most {NAME} characters long")
     return {"name": name, "prefix": prefix, "is_live": session == "live"}
 
 

@@ -19,6 +19,7 @@ from django.conf import settings
 
 from approvals.core.upstreams import upstream_of as default_upstream
 from connectors.settings import build_connector
+from gateway.core.upstream_specs import without_session
 from gateway.executors import Door, UpstreamExecutor, UpstreamReader
 from gateway.sessions import session_with
 from reversi_sdk.errors import ReversiError
@@ -107,20 +108,22 @@ class _Wiring:
         is_elsewhere = self._is_elsewhere(upstream)
         connectors = self._connectors_at(upstream, configured=() if is_elsewhere else self.connectors)
         executor, reader = self._executor(connectors), self._reader(connectors)
-        server = None if is_elsewhere else self.servers.get(upstream)
+        name = upstream if upstream in self.servers else without_session(upstream)
+        server = None if is_elsewhere else self.servers.get(name)
         if server is None:
             return Tools(self._checked(executor), reader)
         if server.door is None:
             return Tools(self._checked(executor), reader, waits_for=upstream)
         if self.compensator_cmd is None:
-            executor = UpstreamExecutor(upstream, server.door, executor, server.tools)
+            executor = UpstreamExecutor(name, server.door, executor, server.tools)
         if self.reader_cmd is None:
-            reader = UpstreamReader(upstream, server.door, reader, server.tools)
+            reader = UpstreamReader(name, server.door, reader, server.tools)
         return Tools(self._checked(executor), reader)
 
     def _is_elsewhere(self, upstream: str) -> bool:
         """Tell whether calls on this store went to another upstream than what this configuration has under the name."""
-        recorded, place = self.recorded.get(upstream), place_of(self.configuration, upstream)
+        name = without_session(upstream)
+        recorded, place = self.recorded.get(name), place_of(self.configuration, name)
         if recorded is None or recorded.place in (None, place):
             return False
         told = "calls on this store went to the upstream %s at %s; this configuration has it %s: it is not asked"
@@ -129,7 +132,7 @@ class _Wiring:
 
     def _connectors_at(self, upstream: str, *, configured: tuple[Connector, ...]) -> tuple[Connector, ...]:
         """Return the connectors that a gateway was given with this upstream, else the configured ones."""
-        recorded = self.recorded.get(upstream)
+        recorded = self.recorded.get(without_session(upstream))
         if recorded is None or not recorded.connectors:
             return configured
         return tuple(_built(recorded.connectors))

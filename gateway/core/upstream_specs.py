@@ -17,6 +17,9 @@ from reversi_sdk.canonical import canonical_bytes
 
 STEM = 40
 DIGITS = 6
+OF_SESSION = "#"
+# No other name has the mark: the configuration refuses it, and what is derived has none.
+_SESSION = re.compile(rf"{OF_SESSION}[^{OF_SESSION}]*\Z")
 _RUNNERS = frozenset({"npx", "node", "bunx", "uvx", "uv", "python", "python3", "pipx", "docker", "env", "sh", "bash"})
 
 
@@ -52,6 +55,16 @@ class UpstreamSpec:
             parts = urlsplit(self.url)
             return f"{parts.scheme}://{parts.hostname or ''}{f':{parts.port}' if parts.port else ''}{parts.path}"
         return Path(self.command[0]).name if self.command else self.name
+
+
+def session_name(upstream: str, session: str) -> str:
+    """Return what steps remember a live session by: another session of the same upstream is another place."""
+    return f"{upstream}{OF_SESSION}{session}"
+
+
+def without_session(name: str) -> str:
+    """Return the upstream of a name that may be that of a session."""
+    return _SESSION.sub("", name)
 
 
 def derived_name(*, command: Sequence[str] | None = None, cwd: Path | None = None, url: str | None = None) -> str:

@@ -30,6 +30,11 @@ class Target:
     own_name: str = ""
     trouble: UpstreamUnavailable | None = None
 
+    @property
+    def journal_name(self) -> str:
+        """What a step of the call remembers the upstream by."""
+        return self.upstream_name if self.upstream is None else self.upstream.journal_name
+
 
 class Catalog:
     """The tools of the upstreams as agents know them."""

@@ -29,6 +29,11 @@ class ConnectorUpstream:
         self.name, self._connector = name, connector
 
     @property
+    def journal_name(self) -> str:
+        """What steps remember it by."""
+        return self.name
+
+    @property
     def known_tools(self) -> Sequence[ToolObject]:
         """Its tools."""
         return listed_tools(self._connector)

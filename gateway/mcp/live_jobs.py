@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 
 import anyio
@@ -17,7 +17,7 @@ from django.db import Error as DatabaseError
 from django.db import connections
 
 from gateway.journal import Journal
-from gateway.mcp.rollbacks import GatewayEnding
+from gateway.mcp.rollbacks import GatewayEnding, ToolsNow
 from reversi_sdk.errors import ReversiError
 from rollback.core.ports import Tools
 from rollback.core.progress import Progress
@@ -30,11 +30,14 @@ logger = logging.getLogger(__name__)
 
 
 async def do_live_jobs(
-    journal: Journal, tools: Tools, upstreams: Sequence[str], *, interval_s: float = INTERVAL_S
+    journal: Journal, tools_now: ToolsNow, sessions_now: Callable[[], Sequence[str]], *, interval_s: float = INTERVAL_S
 ) -> None:
-    """Look for waiting jobs until cancelled, and do them one after the other; returns at once without upstreams."""
-    while upstreams:
-        await do_waiting_jobs(journal, tools, upstreams)
+    """Look for the jobs that wait for the sessions which go on, until cancelled, and do them one after the other.
+
+    Returns at once without live upstreams.
+    """
+    while sessions := sessions_now():
+        await do_waiting_jobs(journal, tools_now(), sessions)
         await anyio.sleep(interval_s)
 
 

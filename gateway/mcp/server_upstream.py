@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import logging
 import random
+import secrets
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -19,7 +20,7 @@ from mcp_types import HEADER_MISMATCH
 
 from gateway.core.backoff import restart_wait_s
 from gateway.core.upstream_errors import UpstreamRefused, UpstreamTimeout, UpstreamUnavailable
-from gateway.core.upstream_specs import UpstreamSpec
+from gateway.core.upstream_specs import UpstreamSpec, session_name
 from gateway.mcp.opening import DiscoveryFatal, open_session
 from gateway.mcp.session import OnUnsent, Session
 from gateway.mcp.tool_lists import ToolList, fetch_tools
@@ -50,6 +51,7 @@ class ServerUpstream:
     ) -> None:
         self.spec, self._patience_s, self._chance = spec, patience_s, chance
         self._session: Session | None = None
+        self._session_id = _new_session_id()
         self._why = "is starting"
         self._is_tried = self._is_old = False
         self._failed_tries = 0
@@ -63,8 +65,13 @@ class ServerUpstream:
 
     @property
     def name(self) -> str:
-        """What steps remember it by."""
+        """What it is called."""
         return self.spec.name
+
+    @property
+    def journal_name(self) -> str:
+        """What steps remember it by: its name, and of a live one the session that goes on, or comes next."""
+        return session_name(self.spec.name, self._session_id) if self.is_live else self.spec.name
 
     @property
     def prefix(self) -> str:
@@ -160,6 +167,8 @@ class ServerUpstream:
             await self._wanted.wait()
 
     def _tell(self, session: Session | None) -> None:
+        if self._session is not None:
+            self._session_id = _new_session_id()
         self._session, self._timeouts = session, 0
         self._forget_tools()
         changed, self._changed = self._changed, anyio.Event()
@@ -217,13 +226,16 @@ class ServerUpstream:
         """Call a tool and return the result as sent, an error result too; else raise one of the upstream errors.
 
         A session that ends before anything was sent, or refuses because it has ended, is replaced, and the call sent
-        by the next one.
+        by the next one; not where it is live, since the next one is another place.
         """
+        session_id = self._session_id
         key = {} if idempotency_key is None else {"idempotency_key": idempotency_key}
         said = {**(meta or {}), **key}
         params = {"name": tool, "arguments": dict(arguments), **({"_meta": said} if said else {})}
         for sends_left in reversed(range(SENDS)):
             session = await self._ready_for_call(on_unsent)
+            if self.is_live and session_id != self._session_id:
+                raise UpstreamUnavailable(self.name, "has begun another session, which knows nothing of the one before")
             try:
                 answer = await session.request(
                     "tools/call", params, timeout_ms=timeout_ms, on_progress=on_progress, on_unsent=on_unsent
@@ -267,6 +279,10 @@ class ServerUpstream:
         self._timeouts += 1
         if self._timeouts >= TIMEOUTS_IN_A_ROW:
             self._suspicion.set()
+
+
+def _new_session_id() -> str:
+    return secrets.token_hex(4)
 
 
 async def _then_cancel(waiting: Callable[[], Any], scope: anyio.CancelScope) -> None:

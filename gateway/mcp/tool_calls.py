@@ -99,7 +99,7 @@ class ToolCalls:
             tool=tool,
             args=arguments,
             idempotency_key=visit.idempotency_key,
-            upstream_of=lambda _: target.upstream_name,
+            upstream_of=lambda _: target.journal_name,
         )
         return await self._made(visit, request, target)
 

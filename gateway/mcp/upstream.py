@@ -27,7 +27,11 @@ class Upstream(Protocol):
 
     @property
     def name(self) -> str:
-        """What steps remember it by."""
+        """What it is called."""
+
+    @property
+    def journal_name(self) -> str:
+        """What steps remember it by: its name, and of a live one its present session."""
 
     @property
     def prefix(self) -> str:

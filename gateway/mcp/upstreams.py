@@ -65,8 +65,8 @@ class Upstreams:
         return self._servers or self._connectors
 
     def named(self, name: str) -> Upstream | None:
-        """Return the upstream of that name."""
-        return next((upstream for upstream in self.all if upstream.name == name), None)
+        """Return the upstream of that name; a name of a session is its own only while that session goes on."""
+        return next((upstream for upstream in self.all if name in (upstream.name, upstream.journal_name)), None)
 
     async def list_tools(self, *, is_fresh: bool = False) -> list[ToolObject]:
         """Return what agents may see, under the names they use; one that is down is left out and logged."""

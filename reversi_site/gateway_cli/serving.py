@@ -193,11 +193,11 @@ async def _opened(setting: _Setting) -> AsyncIterator[Gateway]:
     connectors = build_connectors(setting.configuration)
     async with (
         open_upstreams(setting.specs, connectors) as upstreams,
-        open_gateway(upstreams, tools_of=partial(_tools_of, setting), console_url=_console_url()) as gateway,
+        open_gateway(upstreams, tools_of=partial(_tools_of, setting, upstreams), console_url=_console_url()) as gateway,
         anyio.create_task_group() as beside,
     ):
         beside.start_soon(_keep_on_record, setting, upstreams)
-        beside.start_soon(_do_live_jobs, setting, gateway)
+        beside.start_soon(_do_live_jobs, gateway)
         try:
             yield gateway
         finally:
@@ -241,12 +241,14 @@ async def _serve_clients(opening: _Opening, listening: socket.socket, stopping: 
     await serve_http(app, listening=listening, stopping=stopping)
 
 
-def _tools_of(setting: _Setting, door: LoopDoor) -> Callable[[], Tools]:
+def _tools_of(setting: _Setting, upstreams: Upstreams, door: LoopDoor) -> Callable[[], Tools]:
     """Return what rollbacks here reach: this gateway's own sessions first, and whatever else the deployment reaches."""
     from reversi_site.wiring import Held, build_tools
 
     def tools() -> Tools:
-        held: Mapping[str, Held] = {spec.name: Held(door, setting.tools.get(spec.name)) for spec in setting.specs}
+        held: Mapping[str, Held] = {
+            upstream.journal_name: Held(door, setting.tools.get(upstream.name)) for upstream in upstreams.servers
+        }
         return build_tools(setting.configuration, held=held)
 
     return tools
@@ -272,11 +274,13 @@ def _record_or_warn(setting: _Setting, name: str) -> None:
         logger.warning("the tools of %s cannot be put on record: %s", name, error)
 
 
-async def _do_live_jobs(setting: _Setting, gateway: Gateway) -> None:
+async def _do_live_jobs(gateway: Gateway) -> None:
     from gateway.mcp.live_jobs import do_live_jobs
 
-    live = [spec.name for spec in setting.specs if spec.is_live]
-    await do_live_jobs(gateway.journal, gateway.rollbacks.tools_now(), live)
+    def sessions_now() -> list[str]:
+        return [upstream.journal_name for upstream in gateway.upstreams.servers if upstream.is_live]
+
+    await do_live_jobs(gateway.journal, gateway.rollbacks.tools_now, sessions_now)
 
 
 def _console_url() -> str | None:

@@ -28,6 +28,7 @@ from tests.postgres import REPOSITORY
 PATIENCE_S = 60
 PLAIN = ("-m", "tests.gateway.mcp.servers.plain_stdio")
 HOSTILE = ("-m", "tests.gateway.mcp.servers.hostile_stdio")
+SHELF = "tests.gateway.mcp.servers.shelf_stdio"
 MANIFEST = {"tool": "echo", "effect": "read_only", "permission": "echo:say"}
 
 
@@ -296,6 +297,39 @@ def test_connectors_of_two_gateways_on_one_store_each_undo_in_their_own_root(tmp
 
     assert answer["report"]["complete"] is True
     assert not (tmp_path / "a" / "made.txt").exists()
+
+
+def test_live_session_is_undone_by_no_other_gateway_of_the_same_configuration(tmp_path: Path) -> None:
+    reading: dict[str, Any] = {"effect": "read_only", "permission": "shelf:read"}
+    compensation = {"tool": "remove", "argument_map": {"book": "$args.book"}}
+    manifests = [
+        {"tool": "remove", "effect": "idempotent", "permission": "shelf:write", "compensation_only": True},
+        {"tool": "add", "effect": "reversible", "permission": "shelf:write", "compensation": compensation},
+        {**reading, "tool": "list"},
+    ]
+    (tmp_path / "tools.json").write_text(json.dumps(manifests))
+    entry = {"name": "shelf", "cmd": sys.executable, "args": ["-m", SHELF], "session": "live"}
+    configuration = {"manifests": "tools.json", "upstreams": [entry]}
+    (tmp_path / "reversi.config.json").write_text(json.dumps(configuration))
+    args = ["--config", "reversi.config.json", "--operator"]
+
+    async def main(one: subprocess.Popen[bytes], other: subprocess.Popen[bytes]) -> list[Any]:
+        async with client_of(one) as maker, client_of(other) as stranger:
+            added = await maker.call_tool("add", {"book": "Emma"})
+            undo = {"run": (added.meta or {})["reversi/step"]["run"], "confirm": True, "retries": 1}
+            reports = []
+            for client in (stranger, maker):
+                answer = await client.call_tool("reversi.execute_rollback", undo)
+                report = (answer.structured_content or {})["report"]
+                books = (await maker.call_tool("list", {})).structured_content
+                reports.append((report["compensated"], report["complete"], books))
+            return reports
+
+    with started(tmp_path, *args) as one, started(tmp_path, *args) as other:
+        by_stranger, by_maker = anyio.run(main, one, other)
+
+    assert by_stranger == ([], False, {"books": ["Emma"]})
+    assert by_maker == ([0], True, {"books": []})
 
 
 def test_name_of_an_upstream_that_another_configuration_gave_ends_the_gateway_in_a_line(

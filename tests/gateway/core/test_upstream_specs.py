@@ -7,7 +7,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway.core.upstream_specs import UpstreamSpec, derived_name
+from gateway.core.upstream_specs import (
+    UpstreamSpec,
+    derived_connector_name,
+    derived_name,
+    session_name,
+    without_session,
+)
 
 
 @pytest.mark.parametrize("fields", [{}, {"command": ("a",), "url": "http://127.0.0.1/mcp"}])
@@ -56,6 +62,28 @@ def test_a_derived_name_begins_with_what_the_server_is(fields: dict[str, Any], s
     assert name == stem
     assert len(digest) == 6
     assert set(digest) <= set("0123456789abcdef")
+
+
+def test_a_connector_of_another_folder_has_another_name() -> None:
+    folders: list[dict[str, Path | None]] = [
+        {"root": Path("/a"), "backup_dir": None},
+        {"root": Path("/b"), "backup_dir": None},
+        {"root": Path("/a"), "backup_dir": Path("/b")},
+        {"root": None, "backup_dir": None},
+    ]
+
+    names = [derived_connector_name("fs", **each) for each in folders]
+
+    assert len(set(names)) == len(names)
+    assert names == [derived_connector_name("fs", **each) for each in folders]
+    assert all(name.startswith("fs-") for name in names)
+
+
+def test_a_session_has_the_name_of_its_upstream() -> None:
+    name = session_name("browser", "3fa2")
+
+    assert name == "browser#3fa2"
+    assert (without_session(name), without_session("browser")) == ("browser", "browser")
 
 
 def test_a_derived_name_is_the_same_only_for_the_same_server() -> None:

@@ -68,7 +68,7 @@ class Shop:
     it then says that nothing was sent.
     """
 
-    name, prefix, is_live = "shop", "", False
+    name, journal_name, prefix, is_live = "shop", "shop", "", False
     state = State.READY
 
     def __init__(self, *, behaviours: Mapping[str, Behaviour] | None = None, held: str | None = None) -> None:

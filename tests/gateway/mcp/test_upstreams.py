@@ -8,7 +8,7 @@ import anyio
 import pytest
 
 from connectors.settings import build_connector
-from gateway.core.upstream_errors import ToolReported, UnknownTool, UpstreamUnavailable
+from gateway.core.upstream_errors import ToolReported, UnknownTool, UpstreamAnswerLost, UpstreamUnavailable
 from gateway.core.upstream_specs import UpstreamSpec
 from gateway.mcp.upstream import State
 from gateway.mcp.upstreams import ToolOfferedTwice, Upstreams, open_upstreams
@@ -167,6 +167,53 @@ def test_only_a_live_upstream_is_live() -> None:
             return [upstreams.is_live(name) for name in ("one", "two", "three")]
 
     assert anyio.run(main) == [True, False, False]
+
+
+def test_only_a_live_upstream_is_remembered_by_its_session() -> None:
+    async def main() -> list[tuple[str, str]]:
+        specs = [plain(name="one", is_live=True, prefix="a."), plain(name="two", prefix="b.")]
+        async with open_upstreams(specs) as upstreams:
+            return [(upstream.name, upstream.journal_name) for upstream in upstreams.all]
+
+    (_, live), (_, other) = anyio.run(main)
+
+    assert live.startswith("one#")
+    assert other == "two"
+
+
+def test_what_was_meant_for_a_live_session_never_goes_to_the_next_one() -> None:
+    async def main() -> tuple[Any, ...]:
+        async with open_upstreams([plain(name="one", is_live=True)]) as upstreams:
+            (live,) = upstreams.servers
+            before = live.journal_name
+            found = await upstreams.offered_by(before, "echo")
+            with pytest.raises(UpstreamAnswerLost):
+                await upstreams.call_at(before, "die", {}, timeout_ms=LONG_MS)
+            await until(lambda: live.journal_name != before)
+            await upstreams.list_tools()
+            assert live.state is State.READY
+            with pytest.raises(UnknownTool):
+                await upstreams.call_at(before, "echo", {}, timeout_ms=LONG_MS)
+            return found, await upstreams.offered_by(before, "echo"), await upstreams.offered_by("one", "echo")
+
+    found, in_the_old, in_the_new = anyio.run(main)
+
+    assert found == in_the_new is not None
+    assert in_the_old is None
+
+
+def test_a_call_that_meets_the_end_of_a_live_session_is_not_sent_to_the_next_one() -> None:
+    async def main() -> None:
+        async with open_upstreams([plain(name="one", is_live=True)]) as upstreams:
+            (live,) = upstreams.servers
+            with pytest.raises(UpstreamAnswerLost):
+                await live.call("die", {}, timeout_ms=LONG_MS)
+            # The owner has not heard of it yet: what is asked now was meant for the session that has ended.
+            with pytest.raises(UpstreamUnavailable, match="has begun another session"):
+                await live.call("echo", {}, timeout_ms=LONG_MS)
+            assert "structuredContent" in await live.call("echo", {}, timeout_ms=LONG_MS)
+
+    anyio.run(main)
 
 
 def test_what_is_raised_in_the_block_comes_out_as_it_is() -> None:
