@@ -16,7 +16,7 @@ from typing import Any, Protocol, TypeVar
 
 from gateway.core.inputs import confirmation_of, has_input
 from gateway.core.results import value_of
-from gateway.core.upstream_errors import raise_if_error
+from gateway.core.upstream_errors import UpstreamRefused, UpstreamUnavailable, raise_if_error
 from reversi_sdk.errors import EffectUncertainError, ReversiError
 from rollback.core.ports import (
     Answer,
@@ -27,6 +27,7 @@ from rollback.core.ports import (
     UndoCall,
     UndoFailed,
     Undone,
+    UndoNotRun,
     UndoUnknown,
 )
 
@@ -97,7 +98,7 @@ class UpstreamExecutor:
         try:
             listed = self._listed(call.tool)
         except (ReversiError, TimeoutError) as error:
-            return UndoFailed(str(error) or f"nothing was sent: the upstream {self.upstream} could not be asked")
+            return UndoNotRun(str(error) or f"nothing was sent: the upstream {self.upstream} could not be asked")
         if listed is None:
             return self._from_behind(call)
         return self._send(call, listed)
@@ -105,7 +106,7 @@ class UpstreamExecutor:
     def _from_behind(self, call: UndoCall) -> UndoAnswer:
         if self.behind.can_run(call.tool):
             return self.behind.compensate(call)
-        return UndoFailed(f"nothing was sent: the upstream {self.upstream} does not offer {call.tool}")
+        return UndoNotRun(f"nothing was sent: the upstream {self.upstream} does not offer {call.tool}")
 
     def _send(self, call: UndoCall, listed: Mapping[str, Any]) -> UndoAnswer:
         arguments = _filled(call, listed)
@@ -125,6 +126,8 @@ class UpstreamExecutor:
             raise_if_error(self.door.ask(send, within_s=call.timeout_ms / 1000 + MARGIN_S))
         except (EffectUncertainError, TimeoutError) as error:
             return UndoUnknown(str(error) or f"the upstream {self.upstream} was not heard of again")
+        except (UpstreamUnavailable, UpstreamRefused) as error:
+            return UndoNotRun(str(error))
         except ReversiError as error:
             return UndoFailed(str(error))
         except Exception as error:  # noqa: BLE001  # whatever was raised, something may have been sent

@@ -70,10 +70,11 @@ def _doubtful_tail(attempts: Sequence[AttemptFact]) -> Sequence[AttemptFact]:
 
     A definite failure ends the doubt about unanswered sends before it only where the key was honoured: there it is the
     answer to all of them. Elsewhere the repeat may have failed because the first one had worked. What was answered as
-    done stays in doubt whatever fails later: "already done" is a failure too.
+    done stays in doubt whatever fails later: "already done" is a failure too. A send that never reached the tool
+    changes nothing about the others.
     """
     tail: list[AttemptFact] = []
-    for attempt in attempts:
+    for attempt in (sent for sent in attempts if sent.outcome is not AttemptOutcome.NOT_RUN):
         is_failure = attempt.outcome is AttemptOutcome.FAILED
         if is_failure and attempt.is_keyed:
             tail = [sent for sent in tail if sent.outcome is AttemptOutcome.SUCCEEDED]

@@ -1,4 +1,4 @@
-"""The doors to the tools: who runs an undo, who reads the world, and the three ways an undo ends (D27).
+"""The doors to the tools: who runs an undo, who reads the world, and the four ways an undo ends (D27).
 
 An undo must go where the call went: two upstreams may offer a tool of one name. So whoever works on a step asks for the
 tools as they are at the step's upstream (`Tools.at`), and everything else goes by a tool's name.
@@ -50,13 +50,20 @@ class UndoFailed:
 
 
 @dataclass(frozen=True, slots=True)
+class UndoNotRun:
+    """This send never reached the tool: a failure that says nothing about what earlier sends did."""
+
+    error: str
+
+
+@dataclass(frozen=True, slots=True)
 class UndoUnknown:
     """The undo may or may not have happened."""
 
     error: str
 
 
-UndoAnswer: TypeAlias = Undone | UndoFailed | UndoUnknown
+UndoAnswer: TypeAlias = Undone | UndoFailed | UndoNotRun | UndoUnknown
 
 
 class ToolExecutor(Protocol):
@@ -100,7 +107,7 @@ class ToolReader(Protocol):
 class Tools:
     """What a rollback works with; without a reader declared read-backs stay open.
 
-    `waits_for` names a session whose tools only another process reaches: the gateway that holds it, while it lasts.
+    `waits_for` names an upstream whose tools only another process reaches: the gateway that holds its live session.
     `is_reaching` is false where nothing is configured that could run an undo.
     """
 
@@ -143,7 +150,7 @@ class Nobody:
 
     def compensate(self, call: UndoCall) -> UndoAnswer:
         """Send nothing."""
-        return UndoFailed(f"nothing can run {call.tool}")
+        return UndoNotRun(f"nothing can run {call.tool}")
 
 
 NO_TOOLS = Tools(Nobody(), is_reaching=False)
@@ -153,4 +160,4 @@ def why_not_here(tool: str, tools: Tools) -> str:
     """Say why nobody here runs an undo."""
     if tools.waits_for is None:
         return f"nothing can run {tool}"
-    return f"waiting for executor: the session of {tools.waits_for} is live in its gateway, or has ended"
+    return f"waiting for executor: the session of {tools.waits_for} is live in its gateway"

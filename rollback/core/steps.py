@@ -25,6 +25,7 @@ class AttemptOutcome(StrEnum):
 
     SUCCEEDED = "succeeded"
     FAILED = "failed"
+    NOT_RUN = "not_run"
     UNKNOWN = "unknown"
 
 

@@ -18,6 +18,8 @@ from rollback.core.keys import KeyedDigest, compensation_key, generation_of, pai
 from rollback.core.redaction import redacting
 from rollback.core.steps import AttemptOutcome, PlanStep, Role
 
+_WITHOUT_EFFECT = (AttemptOutcome.FAILED, AttemptOutcome.NOT_RUN)
+
 
 @dataclass(frozen=True, slots=True)
 class Chosen:
@@ -165,7 +167,7 @@ def undo_that_was_used(step: PlanStep) -> Undo | None:
     if manifest is None or manifest.undo is None or step.distrust is not None:
         return None
     # A lost answer that a read-back vouched for later was the one that worked.
-    worked = (a.role for a in reversed(step.attempts) if a.outcome is not AttemptOutcome.FAILED and not a.is_settled)
+    worked = (a.role for a in reversed(step.attempts) if a.outcome not in _WITHOUT_EFFECT and not a.is_settled)
     role = None if step.record.is_by_hand else next(worked, None)
     if role is None:
         is_absent = isinstance(handle, Handle) and handle.before is BeforeRead.ABSENT

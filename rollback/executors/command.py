@@ -13,7 +13,17 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, assert_never
 
-from rollback.core.ports import Answer, ReadFailed, ToolExecutor, UndoAnswer, UndoCall, UndoFailed, Undone, UndoUnknown
+from rollback.core.ports import (
+    Answer,
+    ReadFailed,
+    ToolExecutor,
+    UndoAnswer,
+    UndoCall,
+    UndoFailed,
+    Undone,
+    UndoNotRun,
+    UndoUnknown,
+)
 from rollback.executors.process import MOST_OUTPUT, Ended, How, run_command, split_command
 
 EXIT_UNKNOWN = 75
@@ -45,8 +55,10 @@ class CommandExecutor:
                 return Undone()
             case How.EXITED if ended.code == EXIT_UNKNOWN:
                 return UndoUnknown(_words(ended))
-            case How.EXITED | How.NOT_STARTED:
+            case How.EXITED:
                 return UndoFailed(_words(ended))
+            case How.NOT_STARTED:
+                return UndoNotRun(_words(ended))
             case How.KILLED | How.TIMED_OUT:
                 return UndoUnknown(_words(ended))
             case _:

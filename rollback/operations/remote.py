@@ -198,7 +198,7 @@ def complete_remote_compensation(
 
 
 def _outcome(status: str) -> AttemptOutcome:
-    if status not in list(AttemptOutcome):
+    if status not in (AttemptOutcome.SUCCEEDED, AttemptOutcome.FAILED, AttemptOutcome.UNKNOWN):
         raise OptionsInvalid(f"status: must be succeeded, failed or unknown, not {status!r}")
     return AttemptOutcome(status)
 
@@ -222,7 +222,7 @@ class _Completion:
         match self.outcome:
             case AttemptOutcome.SUCCEEDED:
                 self._check(run, step)
-            case AttemptOutcome.FAILED:
+            case AttemptOutcome.FAILED | AttemptOutcome.NOT_RUN:
                 is_in_doubt = doubt_of(step).kind is Doubt.LOST
                 why = self._shown or "the undo failed"
                 self._fail(run, f"{OUTCOME_UNKNOWN}: {why}" if is_in_doubt else why, is_unknown=is_in_doubt)

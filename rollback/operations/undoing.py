@@ -29,7 +29,7 @@ from rollback.core.assessment import is_repeatable
 from rollback.core.backoff import delay_ms
 from rollback.core.doubt import Course, Doubt, Doubtful, course_of, doubt_about, may_send_after_mismatch
 from rollback.core.plan import needs_approval
-from rollback.core.ports import Tools, UndoAnswer, UndoCall, UndoFailed, Undone, UndoUnknown, why_not_here
+from rollback.core.ports import Tools, UndoAnswer, UndoCall, UndoFailed, Undone, UndoNotRun, UndoUnknown, why_not_here
 from rollback.core.report import Refusal, Refused
 from rollback.core.sending import undo_call
 from rollback.core.steps import AttemptFact, AttemptOutcome, PlanStep
@@ -277,7 +277,9 @@ class Undoing:
                 run=run, number=self.step.number, kind="undo_answered", data=data, actor=work.claim.actor, now=now
             )
         self.attempts[-1] = replace(self.attempts[-1], outcome=outcome)
-        self.last_error = shown or ""
+        # What became of an earlier send is the better reason, if there is one.
+        if outcome is not AttemptOutcome.NOT_RUN or not self.last_error:
+            self.last_error = shown or ""
 
     def _check(self) -> Turn:
         """Settle an undo that was answered: it counts as done only when its declared read-back agrees."""
@@ -389,6 +391,8 @@ def _outcome_of(answer: UndoAnswer) -> tuple[AttemptOutcome, str | None]:
             return AttemptOutcome.SUCCEEDED, None
         case UndoFailed(error=error):
             return AttemptOutcome.FAILED, error
+        case UndoNotRun(error=error):
+            return AttemptOutcome.NOT_RUN, error
         case UndoUnknown(error=error):
             return AttemptOutcome.UNKNOWN, error
         case _:

@@ -23,6 +23,7 @@ from rollback.core.ports import (
     UndoCall,
     UndoFailed,
     Undone,
+    UndoNotRun,
     UndoUnknown,
 )
 
@@ -178,8 +179,8 @@ ENDINGS: dict[str, tuple[Any, UndoAnswer]] = {
         error("the answer got lost", _meta={"reversi/outcome": "uncertain"}),
         UndoUnknown("the answer got lost"),
     ),
-    "refused": (UpstreamRefused("s", -32602, "bad arguments"), UndoFailed("bad arguments")),
-    "down": (UpstreamUnavailable("s", "is down"), UndoFailed("nothing was sent: the upstream s is down")),
+    "refused": (UpstreamRefused("s", -32602, "bad arguments"), UndoNotRun("bad arguments")),
+    "down": (UpstreamUnavailable("s", "is down"), UndoNotRun("nothing was sent: the upstream s is down")),
     "broken": (
         UpstreamInternalError("s", -32603, "oops"),
         UndoUnknown("the upstream s failed while it worked: oops"),
@@ -202,8 +203,8 @@ def test_an_upstream_that_cannot_be_asked_was_sent_nothing() -> None:
 
     answer = executor(server).compensate(undo())
 
-    assert answer == UndoFailed("nothing was sent: the upstream shop-a1 exited with code 1")
-    assert isinstance(executor(Deaf()).compensate(undo()), UndoFailed)
+    assert answer == UndoNotRun("nothing was sent: the upstream shop-a1 exited with code 1")
+    assert isinstance(executor(Deaf()).compensate(undo()), UndoNotRun)
     assert server.calls == []
 
 
@@ -220,7 +221,7 @@ def test_what_nobody_offers_is_sent_to_nobody() -> None:
 
     answer = executor(server).compensate(undo(tool="crm.delete"))
 
-    assert answer == UndoFailed("nothing was sent: the upstream shop-a1 does not offer crm.delete")
+    assert answer == UndoNotRun("nothing was sent: the upstream shop-a1 does not offer crm.delete")
     assert server.calls == []
 
 

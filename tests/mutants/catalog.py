@@ -211,6 +211,20 @@ MUTANTS: Sequence[Mutant] = (
         UNDOING,
     ),
     Mutant(
+        "a repeat that reached nothing ends the doubt about the undo before it",
+        "gateway/executors.py",
+        "            return UndoNotRun(str(error))",
+        "            return UndoFailed(str(error))",
+        ("tests/gateway/test_executors.py",),
+    ),
+    Mutant(
+        "a send that reached nothing counts as one that may have worked",
+        "rollback/core/doubt.py",
+        "if sent.outcome is not AttemptOutcome.NOT_RUN):",
+        "if sent is not None):",
+        UNDOING,
+    ),
+    Mutant(
         "a selection does not take along what must go first",
         "rollback/core/dependencies.py",
         "if is_built_on or number in included or sharing.find(touch_of(step)):",

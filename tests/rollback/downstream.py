@@ -12,7 +12,17 @@ from enum import Enum
 from typing import Any
 
 from reversi_site.kit.transactions import require_no_transaction
-from rollback.core.ports import Answer, ReadFailed, Tools, UndoAnswer, UndoCall, UndoFailed, Undone, UndoUnknown
+from rollback.core.ports import (
+    Answer,
+    ReadFailed,
+    Tools,
+    UndoAnswer,
+    UndoCall,
+    UndoFailed,
+    Undone,
+    UndoNotRun,
+    UndoUnknown,
+)
 
 
 class Killed(BaseException):
@@ -25,17 +35,19 @@ class Fault(Enum):
     LOST_BEFORE = "lost before"
     LOST_AFTER = "lost after"
     REFUSED = "refused"
+    DOWN = "down"
     LIE = "lie"
     KILLED_BEFORE = "killed before"
     KILLED_AFTER = "killed after"
 
 
 _LOST = UndoUnknown("the connection was lost")
-_WITHOUT_EFFECT = (Fault.LOST_BEFORE, Fault.REFUSED, Fault.LIE)
+_WITHOUT_EFFECT = (Fault.LOST_BEFORE, Fault.REFUSED, Fault.DOWN, Fault.LIE)
 _ANSWERS: Mapping[Fault, UndoAnswer] = {
     Fault.LOST_BEFORE: _LOST,
     Fault.LOST_AFTER: _LOST,
     Fault.REFUSED: UndoFailed("card expired"),
+    Fault.DOWN: UndoNotRun("nothing was sent: it is down"),
     Fault.LIE: Undone(),
 }
 

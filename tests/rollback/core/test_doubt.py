@@ -13,6 +13,7 @@ from rollback.core.steps import AttemptFact, AttemptOutcome
 from tests.rollback.factories import make_attempt, make_manifest, undoable
 
 OK, NO, LOST = AttemptOutcome.SUCCEEDED, AttemptOutcome.FAILED, AttemptOutcome.UNKNOWN
+NOT_RUN = AttemptOutcome.NOT_RUN
 BEGUN, FAILED = StepState.COMPENSATING, StepState.COMPENSATION_FAILED
 
 
@@ -39,6 +40,11 @@ def sends(*outcomes: AttemptOutcome | None, is_keyed: bool = False) -> list[Atte
         (FAILED, sends(LOST, NO), Doubt.LOST, 2),
         (FAILED, sends(LOST, NO, is_keyed=True), Doubt.NONE, 0),
         (FAILED, sends(NO, NO, LOST), Doubt.LOST, 1),
+        (BEGUN, sends(NOT_RUN), Doubt.NONE, 0),
+        (FAILED, sends(NOT_RUN, is_keyed=True), Doubt.NONE, 0),
+        (FAILED, sends(LOST, NOT_RUN, is_keyed=True), Doubt.LOST, 1),
+        (FAILED, sends(LOST, NOT_RUN), Doubt.LOST, 1),
+        (FAILED, sends(OK, NOT_RUN, is_keyed=True), Doubt.UNSEEN, 1),
         (FAILED, [make_attempt(is_settled=True)], Doubt.NONE, 0),
     ],
 )

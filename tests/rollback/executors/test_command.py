@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from rollback.core.errors import OptionsInvalid
-from rollback.core.ports import Answer, ReadFailed, UndoCall, UndoFailed, Undone, UndoUnknown
+from rollback.core.ports import Answer, ReadFailed, UndoCall, UndoFailed, Undone, UndoNotRun, UndoUnknown
 from rollback.executors.command import CheckingExecutor, CommandExecutor, CommandReader
 from rollback.executors.process import How, run_command, scrubbed, split_command
 
@@ -80,10 +80,10 @@ def test_compensate_says_when_newer_work_may_be_overwritten(tmp_path: Path) -> N
 
 
 @pytest.mark.parametrize("program", ["/nowhere/at-all", "/", "a\0b"], ids=["missing", "a folder", "no name"])
-def test_compensate_with_a_command_that_cannot_be_started_has_failed(program: str) -> None:
+def test_compensate_with_a_command_that_cannot_be_started_ran_nothing(program: str) -> None:
     answer = CommandExecutor((program,)).compensate(make_call())
 
-    assert isinstance(answer, UndoFailed)
+    assert isinstance(answer, UndoNotRun)
     assert "cannot be started" in answer.error
 
 

@@ -12,7 +12,7 @@ from connectors.core.fields import Field, FieldKind
 from connectors.core.tool import CallContext, KeyCarrierRow, Tool
 from reversi_sdk.errors import EffectUncertainError, ToolError
 from reversi_sdk.model import Effect
-from rollback.core.ports import NO_TOOLS, Answer, ReadFailed, UndoCall, UndoFailed, Undone, UndoUnknown
+from rollback.core.ports import NO_TOOLS, Answer, ReadFailed, UndoCall, UndoFailed, Undone, UndoNotRun, UndoUnknown
 from rollback.executors.combined import CombinedExecutor, CombinedReader
 from rollback.executors.connector import ConnectorExecutor, ConnectorReader
 
@@ -172,7 +172,7 @@ def test_combined_readers_ask_the_first_that_can() -> None:
 def test_nobody_runs_or_reads_anything() -> None:
     call = make_call()
 
-    assert NO_TOOLS.executor.compensate(call) == UndoFailed("nothing can run box.undo")
-    assert CombinedExecutor().compensate(call) == UndoFailed("nothing can run box.undo")
+    assert NO_TOOLS.executor.compensate(call) == UndoNotRun("nothing can run box.undo")
+    assert CombinedExecutor().compensate(call) == UndoNotRun("nothing can run box.undo")
     assert CombinedReader().read("box.get", {}, timeout_ms=1) == ReadFailed("nothing can read box.get")
     assert (NO_TOOLS.executor.can_run("t"), NO_TOOLS.executor.honours_key("t"), NO_TOOLS.can_read("t")) == (False,) * 3

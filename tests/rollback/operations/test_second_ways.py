@@ -51,6 +51,19 @@ def test_an_undo_that_was_answered_and_not_seen_does_not_open_the_fallback_by_fa
     assert downstream.undone == {"o0": 1}
 
 
+def test_a_lost_undo_does_not_open_the_fallback_because_its_repeat_reached_nothing() -> None:
+    downstream = Downstream(is_keyed=True)
+    make_run()
+    make_call(downstream=downstream, snapshot=with_fallback())
+    downstream.faults.extend([Fault.LOST_AFTER, Fault.DOWN])
+    roll_back(downstream=downstream, attempts=2)
+
+    roll_back(downstream=downstream, clock=LATER)
+
+    assert {call.tool for call in downstream.requests} == {"shop.cancel"}
+    assert downstream.undone == {"o0": 1}
+
+
 def test_a_fallback_that_a_read_back_vouched_for_is_told_as_one() -> None:
     downstream = Downstream()
     make_run()

@@ -192,6 +192,28 @@ def test_a_definite_failure_under_the_key_settles_the_doubt() -> None:
     assert not get_step(RUN, 0).is_undo_outcome_unknown
 
 
+@pytest.mark.parametrize("tool", ["idempotent", "keyed", "carries key"])
+def test_a_send_that_reached_nothing_does_not_settle_an_earlier_doubt(tool: str) -> None:
+    downstream = prepare(tool, Fault.LOST_AFTER, Fault.DOWN)
+
+    report = roll_back(downstream=downstream, attempts=2)
+
+    assert get_step(RUN, 0).is_undo_outcome_unknown
+    assert report.to_json()["failed"][0]["error"] == "outcome unknown: the connection was lost"
+    roll_back(downstream=downstream)
+    assert (state_of(), downstream.undone["o0"]) == (StepState.COMPENSATED, 1 if downstream.is_keyed else 2)
+
+
+def test_a_send_that_reached_nothing_raises_no_doubt() -> None:
+    downstream = prepare("none", Fault.DOWN)
+
+    report = roll_back(downstream=downstream)
+
+    assert (state_of(), get_step(RUN, 0).is_undo_outcome_unknown) == (StepState.COMPENSATION_FAILED, False)
+    assert report.to_json()["failed"][0]["error"] == "nothing was sent: it is down"
+    assert roll_back(downstream=downstream).is_complete
+
+
 KILLS = [Fault.KILLED_BEFORE, Fault.KILLED_AFTER]
 
 
