@@ -107,7 +107,7 @@ class ToolReader(Protocol):
 class Tools:
     """What a rollback works with; without a reader declared read-backs stay open.
 
-    `waits_for` names an upstream whose tools only another process reaches: the gateway that holds its live session.
+    `waits_for` names a session whose tools only another process reaches: the gateway that holds it, while it lasts.
     `is_reaching` is false where nothing is configured that could run an undo.
     """
 
@@ -160,4 +160,4 @@ def why_not_here(tool: str, tools: Tools) -> str:
     """Say why nobody here runs an undo."""
     if tools.waits_for is None:
         return f"nothing can run {tool}"
-    return f"waiting for executor: the session of {tools.waits_for} is live in its gateway"
+    return f"waiting for executor: the session of {tools.waits_for} is live in its gateway, or has ended"
