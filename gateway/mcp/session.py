@@ -34,6 +34,7 @@ from gateway.core.upstream_errors import (
 from gateway.core.upstream_specs import UpstreamSpec
 from gateway.mcp.envelope import Mirrored, enveloped, is_modern
 from gateway.mcp.own_errors import Trouble, trouble_of
+from gateway.mcp.progress import Progress
 
 CLIENT = {"name": "reversi-gateway", "version": version_of("reversi")}
 # The library counts its own requests from one.
@@ -98,6 +99,11 @@ class Session:
         return self._closed_because is not None or self._wire.is_over or self.ended.is_set()
 
     @property
+    def is_given_up(self) -> bool:
+        """Whether nothing more is sent although the wire has not ended."""
+        return self._closed_because is not None
+
+    @property
     def is_modern(self) -> bool:
         """Whether the upstream's revision is of 2026 or later."""
         return is_modern(self.version)
@@ -130,9 +136,12 @@ class Session:
         sent, options = enveloped(method, params, version=self.version, client=CLIENT, mirrored=mirrored)
         self._refuse_what_is_no_json(sent)
         options["request_id"] = next(self._requests)
-        if on_progress is not None:
-            options["on_progress"] = _one_at_a_time(on_progress)
+        progress = None if on_progress is None else Progress(on_progress)
+        if progress is not None:
+            options["on_progress"] = progress.hear
         answer = await self._answer(method, sent, options, timeout_ms, on_unsent)
+        if progress is not None:
+            await progress.passed_on()
         self._refuse_what_is_no_result(method, answer)
         return answer
 
@@ -226,20 +235,3 @@ class Session:
 def _first(error: ValidationError) -> str:
     first = error.errors(include_url=False, include_input=False, include_context=False)[0]
     return f"{'.'.join(str(step) for step in first['loc'])}: {first['msg']}"
-
-
-def _one_at_a_time(tell: ProgressFnT) -> ProgressFnT:
-    """Leave out what comes while an earlier word is still on its way: a flood of progress must not pile up."""
-    is_busy = False
-
-    async def tell_unless_busy(progress: float, total: float | None, message: str | None) -> None:
-        nonlocal is_busy
-        if is_busy:
-            return
-        is_busy = True
-        try:
-            await tell(progress, total, message)
-        finally:
-            is_busy = False
-
-    return tell_unless_busy
