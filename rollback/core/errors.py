@@ -49,8 +49,9 @@ class RollbackRunning(Conflict):
 
     code = "rollback_running"
 
-    def __init__(self, run_id: str, job_id: str, state: str) -> None:
-        super().__init__(f"run {run_id}: job {job_id} is already {state}; wait for it to end")
+    def __init__(self, run_id: str, job_id: str, state: str, waiting_for: str | None = None) -> None:
+        waits = "" if waiting_for is None else f", waiting for the gateway that holds the session of {waiting_for}"
+        super().__init__(f"run {run_id}: job {job_id} is already {state}{waits}; wait for it to end")
         self.run_id, self.job_id, self.state = run_id, job_id, state
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Any
 
@@ -30,15 +30,27 @@ class JobState(StrEnum):
 
 
 LIVE = (JobState.QUEUED, JobState.RUNNING)
+# How long a job is left to whoever should do it before anybody else sees to it.
+PATIENCE = timedelta(seconds=60)
 
 
 def gives_way(queued_kind: JobKind, queued: RollbackOptions, kind: JobKind, wanted: RollbackOptions) -> bool:
     """Tell whether a job that waits, or was left by its worker, gives way to another: nothing may be lost by it."""
-    covers_steps = wanted.selection in (None, queued.selection)
     if queued_kind is JobKind.ROLLBACK:
-        return kind is JobKind.ROLLBACK and covers_steps and (wanted.closes or not queued.closes)
+        return kind is JobKind.ROLLBACK and _does_as_much(wanted, queued)
     # A rollback also makes the read-backs that are open.
-    return kind is queued_kind or (kind is JobKind.ROLLBACK and covers_steps)
+    return kind is queued_kind or (kind is JobKind.ROLLBACK and wanted.selection in (None, queued.selection))
+
+
+def _does_as_much(wanted: RollbackOptions, queued: RollbackOptions) -> bool:
+    grants = (
+        (wanted.closes, queued.closes),
+        (wanted.approves_compensations, queued.approves_compensations),
+        (wanted.is_overwrite_allowed, queued.is_overwrite_allowed),
+    )
+    covers_steps = wanted.selection in (None, queued.selection)
+    tries_as_often = wanted.retrying.attempts >= queued.retrying.attempts
+    return covers_steps and tries_as_often and all(has or not had for has, had in grants)
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,6 +13,7 @@ import socket
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import Any
 
 from ledger.core.errors import FenceLost
@@ -31,6 +32,7 @@ from rollback.core.options import RollbackOptions
 from rollback.core.ports import Tools
 from rollback.core.progress import OnProgress, stay_silent
 from rollback.core.report import Refusal, Refused, Report
+from rollback.core.selection import Selection
 from rollback.core.steps import PlanStep
 from rollback.operations.jobs import (
     Claim,
@@ -102,15 +104,24 @@ def _waits_for(job: JobRecord, tools: Tools, clock: Clock) -> str | None:
     if job.state is not JobState.QUEUED or job.kind is not JobKind.ROLLBACK:
         return None
     try:
-        return _first_waited_for(load_steps(job.run_id), job, tools, clock)
+        return _first_waited_for(job.run_id, job.options.selection, tools, now=clock.now())
     except Exception:  # whatever is wrong is met again, and put on record, when the job is done
         logger.warning("nobody can say whether job %s waits for a gateway", job.id, exc_info=True)
         return None
 
 
-def _first_waited_for(loaded: RunSteps, job: JobRecord, tools: Tools, clock: Clock) -> str | None:
+def _first_waited_for(
+    run_id: str,
+    selection: Selection | None,
+    tools: Tools,
+    *,
+    now: datetime,
+    described: Mapping[str, Manifest] | None = None,
+) -> str | None:
+    with snapshot():
+        loaded = load_steps(run_id, described=described)
     upstreams = {step.number: step.record.upstream for step in loaded.steps}
-    plan = loaded.plan(now=clock.now(), selection=job.options.selection)
+    plan = loaded.plan(now=now, selection=selection)
     undos = [action for action in plan.actions if action.kind is Kind.COMPENSATE]
     for action in undos:
         there, tool = tools.at(upstreams[action.step]), action.compensation_tool
@@ -133,11 +144,13 @@ def run_foreground(
 ) -> Report:
     """Roll a run back in this process and return the report.
 
-    Raises RollbackRunning while another executor works on the run (a job that only waits gives way), PlanStale,
-    SelectionInvalid, and FenceLost when the run was taken over meanwhile.
+    Raises RollbackRunning while another executor works on the run (a job that only waits gives way to one that does as
+    much), PlanStale, SelectionInvalid, and FenceLost when the run was taken over meanwhile.
     """
     time_source, wanted = clock or SystemClock(), options or RollbackOptions()
-    require_digest(run_id, wanted, time_source.now())
+    asked_at = time_source.now()
+    require_digest(run_id, wanted, asked_at)
+    waits_for = _first_waited_for(run_id, wanted.selection, tools, now=asked_at, described=described)
     claim = claim_new(
         kind=JobKind.ROLLBACK,
         run_id=run_id,
@@ -145,6 +158,7 @@ def run_foreground(
         actor=actor,
         worker=worker_name(),
         now=time_source.now(),
+        reaches_all=waits_for is None,
     )
     work = _work(claim, tools, clock=time_source, sleep=sleep, chance=chance, on_progress=on_progress)
     work.described = described or {}

@@ -26,7 +26,7 @@ from reversi_sdk.model import Manifest
 from reversi_site.kit.clock import DatabaseNowMs
 from reversi_site.kit.transactions import durable, require_transaction
 from rollback.core.errors import PlanStale, RollbackRunning
-from rollback.core.jobs import LIVE, JobKind, JobRecord, JobState, gives_way
+from rollback.core.jobs import LIVE, PATIENCE, JobKind, JobRecord, JobState, gives_way
 from rollback.core.options import RollbackOptions
 from rollback.core.report import Refused
 from rollback.dispatch import enqueue_job
@@ -86,13 +86,23 @@ def _start(kind: JobKind, run_id: str, options: RollbackOptions, actor: str, now
     return job_record(row)
 
 
-def claim_new(*, kind: JobKind, run_id: str, options: RollbackOptions, actor: str, worker: str, now: datetime) -> Claim:
+def claim_new(
+    *,
+    kind: JobKind,
+    run_id: str,
+    options: RollbackOptions,
+    actor: str,
+    worker: str,
+    now: datetime,
+    reaches_all: bool = True,
+) -> Claim:
     """Make a job for this very process and claim it.
 
-    A job that only waits in the queue gives way to one that does at least the same; else raises RollbackRunning.
+    A job that only waits in the queue gives way to one that does at least the same; else raises RollbackRunning. One
+    that cannot reach all the tools (`reaches_all`) does less, so it takes over only what nobody saw to for a while.
     """
     with durable():
-        row = _insert(kind, run_id, options, actor, now, is_foreground=True)
+        row = _insert(kind, run_id, options, actor, now, is_foreground=True, reaches_all=reaches_all)
         row.save(force_insert=True)
         return _claim_locked(row, worker, now)
 
@@ -111,7 +121,14 @@ def claim_remote(*, run_id: str, actor: str, worker: str, lease_hash: str, now: 
 
 
 def _insert(
-    kind: JobKind, run_id: str, options: RollbackOptions, actor: str, now: datetime, *, is_foreground: bool
+    kind: JobKind,
+    run_id: str,
+    options: RollbackOptions,
+    actor: str,
+    now: datetime,
+    *,
+    is_foreground: bool,
+    reaches_all: bool = True,
 ) -> RollbackJob:
     """Return a new job, unsaved, with the run locked and free of another live job; raises RollbackRunning."""
     lock_run(run_id)
@@ -128,12 +145,13 @@ def _insert(
     is_abandoned = Q(state=JobState.RUNNING, lease_until_ms__lt=DatabaseNowMs())
     left_alone = is_abandoned | Q(state=JobState.QUEUED) if is_foreground else is_abandoned
     other = live.filter(left_alone).first()
-    if other is not None and _gives_way(other, kind, options):
+    is_left_to_others = not reaches_all and other is not None and other.created_at > now - PATIENCE
+    if other is not None and not is_left_to_others and _gives_way(other, kind, options):
         taken = {"state": JobState.FAILED, "ended_at": now, "error": f"taken over by {row.id}"}
         live.filter(left_alone, pk=other.pk).update(**taken)
     other = live.first()
     if other is not None:
-        raise RollbackRunning(run_id, other.id, other.state)
+        raise RollbackRunning(run_id, other.id, other.state, other.waiting_for)
     return row
 
 

@@ -10,7 +10,7 @@ not wait for it.
 from __future__ import annotations
 
 import logging
-from datetime import datetime, timedelta
+from datetime import datetime
 
 from django.db import Error as AnyDatabaseError
 from django.db.models import Q, QuerySet
@@ -20,13 +20,12 @@ from ledger.operations.runs import release_run, take_run
 from reversi_sdk.errors import ReversiError
 from reversi_site.kit.clock import DatabaseNowMs
 from reversi_site.kit.transactions import durable
-from rollback.core.jobs import JobState
+from rollback.core.jobs import PATIENCE, JobState
 from rollback.dispatch import enqueue_job
 from rollback.models import RollbackJob
 from rollback.operations.jobs import journaled
 from rollback.queries import load_steps
 
-PATIENCE = timedelta(seconds=60)
 MOST_ENQUEUES = 20
 MOST_CLAIMS = 5
 

@@ -211,6 +211,20 @@ MUTANTS: Sequence[Mutant] = (
         UNDOING,
     ),
     Mutant(
+        "a queued rollback gives way to one that is allowed less",
+        "rollback/core/jobs.py",
+        "all(has or not had for has, had in grants)",
+        "any(has or not had for has, had in grants)",
+        ("tests/rollback/operations/test_jobs.py",),
+    ),
+    Mutant(
+        "a job that waits for a gateway gives way to a process that does not reach its session",
+        "rollback/operations/execution.py",
+        "reaches_all=waits_for is None",
+        "reaches_all=True",
+        ("tests/rollback/operations/test_waiting_jobs.py",),
+    ),
+    Mutant(
         "a repeat that reached nothing ends the doubt about the undo before it",
         "gateway/executors.py",
         "            return UndoNotRun(str(error))",

@@ -19,6 +19,7 @@ from ledger.operations.journal import lock_run
 from ledger.queries import get_run
 from reversi_site.kit.clock import database_now_ms
 from reversi_site.kit.transactions import durable
+from rollback.core.backoff import Retrying
 from rollback.core.errors import JobNotFound, PlanStale, RollbackRunning
 from rollback.core.jobs import JobKind, JobState
 from rollback.core.options import RollbackOptions
@@ -419,7 +420,7 @@ def roll_back_less(downstream: Downstream) -> None:
     roll_back(downstream=downstream, options=RollbackOptions(selection=Selection(steps=(0,))))
 
 
-def roll_back_and_leave_open(downstream: Downstream) -> None:
+def roll_back_with_less(downstream: Downstream) -> None:
     roll_back(downstream=downstream)
 
 
@@ -427,7 +428,10 @@ LESSER: tuple[tuple[Callable[[Downstream], None], dict[str, Any]], ...] = (
     (verify_in_the_foreground, {}),
     (settle_by_hand, {}),
     (roll_back_less, {}),
-    (roll_back_and_leave_open, {"closes": True}),
+    (roll_back_with_less, {"closes": True}),
+    (roll_back_with_less, {"approves_compensations": True}),
+    (roll_back_with_less, {"is_overwrite_allowed": True}),
+    (roll_back_with_less, {"retrying": Retrying(attempts=3)}),
 )
 
 

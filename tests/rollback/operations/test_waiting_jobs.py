@@ -12,9 +12,11 @@ from gateway.journal import Journal
 from gateway.mcp.live_jobs import do_live_jobs, do_waiting_jobs
 from ledger.core.statuses import StepState
 from ledger.queries import get_run
-from rollback.core.jobs import JobState
+from rollback.core.errors import RollbackRunning
+from rollback.core.jobs import PATIENCE, JobState
 from rollback.core.options import RollbackOptions
 from rollback.core.ports import Nobody, Tools
+from rollback.core.report import Report
 from rollback.models import RollbackJob
 from rollback.operations.execution import execute_job, run_foreground
 from rollback.operations.jobs import start_rollback
@@ -71,11 +73,49 @@ def test_a_job_whose_session_is_no_longer_live_is_done_by_any_worker() -> None:
     assert downstream.undone == {"o0": 1, "o1": 1}
 
 
-def test_a_foreground_rollback_refuses_what_it_cannot_reach_and_says_for_whom_it_waits() -> None:
+def roll_back_elsewhere(after: timedelta = timedelta()) -> Report:
+    return run_foreground(run_id=RUN, tools=ELSEWHERE, actor=OPERATOR, clock=Ticking(START + after), sleep=Naps())
+
+
+@pytest.mark.parametrize("is_looked_at", [True, False], ids=["a worker left it", "no worker saw it yet"])
+def test_a_waiting_job_is_not_taken_over_by_who_cannot_do_it(is_looked_at: bool) -> None:
+    downstream, job_id = prepare()
+    if is_looked_at:
+        work(job_id, ELSEWHERE)
+
+    with pytest.raises(RollbackRunning, match=job_id) as refused:
+        roll_back_elsewhere()
+
+    assert ("waiting for the gateway that holds the session of shop" in str(refused.value)) is is_looked_at
+    assert (work(job_id, downstream.tools).state, downstream.undone) == (JobState.DONE, {"o0": 1, "o1": 1})
+
+
+def test_a_waiting_job_is_taken_over_by_who_reaches_everything() -> None:
+    downstream, job_id = prepare()
+    work(job_id, ELSEWHERE)
+
+    report = run_foreground(run_id=RUN, tools=downstream.tools, actor=OPERATOR, clock=Ticking(), sleep=Naps())
+
+    assert report.is_complete
+    assert get_job(job_id).state is JobState.FAILED
+
+
+def test_a_job_that_no_gateway_took_in_a_minute_gives_way() -> None:
     _, job_id = prepare()
     work(job_id, ELSEWHERE)
 
-    report = run_foreground(run_id=RUN, tools=ELSEWHERE, actor=OPERATOR, clock=Ticking(), sleep=Naps())
+    report = roll_back_elsewhere(after=PATIENCE)
+
+    assert get_job(job_id).state is JobState.FAILED
+    assert not get_run(RUN).is_rolling_back
+    assert not report.is_complete
+
+
+def test_a_foreground_rollback_refuses_what_it_cannot_reach_and_says_for_whom_it_waits() -> None:
+    make_run()
+    order(downstream=Downstream(), snapshot=shop(), count=2)
+
+    report = roll_back_elsewhere()
 
     failed = {line["step"]: line["error"] for line in report.to_json()["failed"]}
     assert failed == dict.fromkeys(
