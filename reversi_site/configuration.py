@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from gateway.core.upstream_specs import OF_SESSION, UpstreamSpec
+from gateway.core.upstream_specs import NO_SERVER_URL, OF_SESSION, UpstreamSpec, is_server_url
 from reversi_sdk.errors import InvalidInput
 
 FILE_NAME = "reversi.config.yaml"
@@ -212,8 +212,8 @@ def _command(place: str, value: Mapping[str, Any], folder: Path) -> UpstreamSpec
 
 def _url(place: str, value: Mapping[str, Any], folder: Path) -> UpstreamSpec:
     url = _text(f"{place}.url", value["url"], folder)
-    if not url.startswith(("http://", "https://")):
-        raise ConfigurationInvalid(f"{place}.url: must begin with http:// or https://")
+    if not is_server_url(url):
+        raise ConfigurationInvalid(f"{place}.url: {NO_SERVER_URL}")
     headers = _names(f"{place}.headers", value.get("headers", {}))
     return UpstreamSpec(url=url, headers=headers, **_common(place, value, folder))
 

@@ -18,8 +18,10 @@ from reversi_sdk.canonical import canonical_bytes
 STEM = 40
 DIGITS = 6
 OF_SESSION = "#"
+NO_SERVER_URL = "must begin with http:// or https:// and name a host"
 # No other name has the mark: the configuration refuses it, and what is derived has none.
 _SESSION = re.compile(rf"{OF_SESSION}[^{OF_SESSION}]*\Z")
+_BLANK = re.compile(r"[\s\x00-\x20\x7f]")
 _RUNNERS = frozenset({"npx", "node", "bunx", "uvx", "uv", "python", "python3", "pipx", "docker", "env", "sh", "bash"})
 
 
@@ -55,6 +57,15 @@ class UpstreamSpec:
             parts = urlsplit(self.url)
             return f"{parts.scheme}://{parts.hostname or ''}{f':{parts.port}' if parts.port else ''}{parts.path}"
         return Path(self.command[0]).name if self.command else self.name
+
+
+def is_server_url(url: str) -> bool:
+    """Tell whether a server can be at the URL: it speaks HTTP, and names a host and a port that there can be."""
+    try:
+        parts = urlsplit(url)
+        return parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0 and not _BLANK.search(url)
+    except ValueError:
+        return False
 
 
 def session_name(upstream: str, session: str) -> str:

@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from gateway.core.upstream_specs import UpstreamSpec, derived_name
+from gateway.core.upstream_specs import NO_SERVER_URL, UpstreamSpec, derived_name, is_server_url
 
 Command = Callable[..., Any]
 
@@ -42,8 +42,8 @@ def spec_of(program: str | None, arguments: Sequence[str], url: str | None) -> U
 def _reached_at(url: str, arguments: Sequence[str]) -> UpstreamSpec:
     if arguments:
         raise click.UsageError("--upstream-arg belongs to --upstream-cmd")
-    if not url.startswith(("http://", "https://")):
-        raise click.UsageError("--upstream-url must begin with http:// or https://")
+    if not is_server_url(url):
+        raise click.UsageError(f"--upstream-url {NO_SERVER_URL}")
     return UpstreamSpec(name=derived_name(url=url), url=url)
 
 

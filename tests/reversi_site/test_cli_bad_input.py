@@ -145,6 +145,7 @@ def test_a_malformed_database_url_is_invalid(shell: Shell, url: str, says: str) 
         ("- a\n- b", "must be an object"),
         ("upstreams: [{connector: fs, rooot: x}]", "unknown key rooot"),
         ("upstreams: [{connector: fs}]", "fs needs root"),
+        ("upstreams: [{name: crm, url: 'https://crm.example:99999/mcp'}]", "url: must begin with http"),
         ("reader_cmd: 7", "must be a non-empty text"),
         ("redaction: [token]", "redaction: 'token' is no reference"),
         ("redaction: [idempotency_key]", "redaction: 'idempotency_key' cannot be read here"),

@@ -55,6 +55,7 @@ WRONG: dict[str, tuple[list[str], str]] = {
     "a command line": (["--upstream-cmd", "npx -y server"], "names one program"),
     "no program": (["--upstream-cmd", " "], "must not be empty"),
     "no url": (["--upstream-url", "server"], "must begin with http"),
+    "a url that cannot be read": (["--upstream-url", "http://[::1"], "must begin with http"),
     "a connector without a root": (["--connector", "fs"], "needs --root"),
     "a root of nothing": (["--root", "."], "belong to --connector"),
     "no address": (["--http", "8001"], "must be HOST:PORT"),

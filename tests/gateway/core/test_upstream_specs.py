@@ -11,6 +11,7 @@ from gateway.core.upstream_specs import (
     UpstreamSpec,
     derived_connector_name,
     derived_name,
+    is_server_url,
     session_name,
     without_session,
 )
@@ -20,6 +21,29 @@ from gateway.core.upstream_specs import (
 def test_an_upstream_has_a_command_or_a_url(fields: dict[str, Any]) -> None:
     with pytest.raises(ValueError, match="a command or a url"):
         UpstreamSpec("u", **fields)
+
+
+SERVER_URLS = {
+    "http://127.0.0.1:8001/mcp": True,
+    "https://crm.example.org/mcp?tenant=7": True,
+    "http://[::1]:8001/mcp": True,
+    "HTTPS://EXAMPLE.ORG": True,
+    "server": False,
+    "ftp://127.0.0.1": False,
+    "http://": False,
+    "https:///mcp": False,
+    "http://127.0.0.1:99999/mcp": False,
+    "http://127.0.0.1:0/mcp": False,
+    "http://127.0.0.1:x/mcp": False,
+    "http://[::1/mcp": False,
+    "http://a b/mcp": False,
+    "http://a/\nmcp": False,
+}
+
+
+@pytest.mark.parametrize("url", SERVER_URLS)
+def test_a_url_can_be_a_servers(url: str) -> None:
+    assert is_server_url(url) is SERVER_URLS[url]
 
 
 @given(st.text(max_size=5), st.text(max_size=8))
