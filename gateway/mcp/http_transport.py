@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import logging
+import re
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from types import MappingProxyType
@@ -19,6 +20,7 @@ from mcp.client.streamable_http import streamable_http_client
 from mcp.shared.dispatcher import coerce_request_id
 from mcp_types import CONNECTION_CLOSED, PARSE_ERROR, JSONRPCError, RequestId
 
+from gateway.core.upstream_errors import REFUSALS
 from gateway.core.upstream_specs import UpstreamSpec
 from gateway.mcp.own_errors import Trouble, own_error
 
@@ -29,7 +31,11 @@ ANSWER_LIMIT = 16 * 1024 * 1024
 JSON = "application/json"
 EVENTS = "text/event-stream"
 # Statuses under which a request was looked at and not carried out; 404 says so of the whole session.
-GONE = 404
+BAD_REQUEST, GONE = 400, 404
+SESSION_HEADER = "mcp-session-id"
+# What a server says of the request itself, whatever session it came in.
+NOT_OF_SESSION = frozenset({-32700, -32601, -32602})
+_OF_SESSION = re.compile(r"session|not initialized", re.IGNORECASE)
 REFUSING = frozenset({301, 302, 303, 400, 401, 403, 405, 406, 410, 411, 413, 414, 415, 421, 422, 426, 429, 431})
 FOLLOWED = frozenset({307, 308})
 UNDELIVERED = (httpx2.ConnectError, httpx2.ConnectTimeout, httpx2.PoolTimeout, httpx2.UnsupportedProtocol)
@@ -70,7 +76,7 @@ class _Telling(httpx2.AsyncBaseTransport):
             return _error(asked, Trouble.ANSWER_INVALID, str(error))
         finally:
             await response.aclose()
-        return _judged(response, body, asked)
+        return _judged(response, body, asked, is_in_session=SESSION_HEADER in request.headers)
 
     async def aclose(self) -> None:
         await self._wire.aclose()
@@ -96,8 +102,11 @@ async def _whole(response: httpx2.Response) -> bytes:
     return bytes(body)
 
 
-def _judged(response: httpx2.Response, body: bytes, asked: RequestId) -> httpx2.Response:
+def _judged(response: httpx2.Response, body: bytes, asked: RequestId, *, is_in_session: bool) -> httpx2.Response:
     status, said = response.status_code, _message(response, body)
+    refusal = _refusal(status, said, is_in_session=is_in_session)
+    if refusal is not None:
+        return _error(asked, *refusal)
     if said is not None and (response.is_success or "error" in said):
         if said.get("id") is None:
             # The server refused what it could not read so far; over HTTP it is clear what it speaks of.
@@ -108,6 +117,21 @@ def _judged(response: httpx2.Response, body: bytes, asked: RequestId) -> httpx2.
         kept = {name: value for name, value in response.headers.items() if name.lower().startswith("mcp-")}
         return httpx2.Response(status, headers={**kept, "content-type": JSON}, content=body)
     return _error(asked, _trouble(status), f"HTTP {status} {response.reason_phrase}".strip())
+
+
+def _refusal(status: int, said: Mapping[str, Any] | None, *, is_in_session: bool) -> tuple[Trouble, str] | None:
+    """Return what a refusal by status means whose error, by its number, could mean anything.
+
+    Servers that were started again know nothing of the session, and say so by 404 or, in many words, by 400.
+    """
+    error: Any = None if said is None else said.get("error")
+    if not isinstance(error, dict) or (status != GONE and status not in REFUSING):
+        return None
+    number, message = error.get("code"), str(error.get("message") or f"HTTP {status}")
+    is_of_session = status == GONE or (status == BAD_REQUEST and _OF_SESSION.search(message) is not None)
+    if is_in_session and is_of_session and number not in NOT_OF_SESSION:
+        return Trouble.SESSION_GONE, message
+    return None if number in REFUSALS else (Trouble.REFUSED, message)
 
 
 def _trouble(status: int) -> Trouble:

@@ -185,6 +185,9 @@ class ServerUpstream:
             while self._failed_tries - failed < FAILED_TRIES:
                 if (session := self._open) is not None:
                     return session
+                if self._session is not None and self._session.is_given_up:
+                    # Over HTTP nothing else tells the owner.
+                    self._restart.set()
                 self._wanted.set()
                 await self._changed.wait()
         raise UpstreamUnavailable(self.name, self._why)

@@ -539,6 +539,42 @@ def test_a_server_that_is_only_being_started_does_not_outlive_us(pids: Path) -> 
     assert [pid for pid in noted_pids(pids) if is_running(pid)] == []
 
 
+@pytest.mark.parametrize("tool", ["forgot_404", "forgot_404_invalid", "forgot_400"])
+def test_a_session_that_a_url_has_forgotten_is_replaced_and_the_call_sent_once_more(tool: str) -> None:
+    async def main() -> tuple[dict[str, Any], int]:
+        with http_server() as url:
+            async with open_server(UpstreamSpec("plain", url=url)) as upstream:
+                answer = await upstream.call(tool, {}, timeout_ms=LONG_MS)
+                received = [(each.get("params") or {}).get("name") for each in await received_by(upstream)]
+                return answer, received.count(tool)
+
+    assert anyio.run(main) == ({"content": []}, 2)
+
+
+def test_a_session_that_is_forgotten_when_tools_are_listed_is_replaced_too() -> None:
+    async def main() -> int:
+        with http_server() as url:
+            async with open_server(UpstreamSpec("plain", url=url)) as upstream:
+                await upstream.call("forget", {}, timeout_ms=LONG_MS)
+                with pytest.raises(UpstreamUnavailable, match="does not list its tools: Session not found"):
+                    await upstream.list_tools(is_fresh=True)
+                return len(await upstream.list_tools(is_fresh=True))
+
+    assert anyio.run(main) > 0
+
+
+@pytest.mark.parametrize("tool", ["refused_401", "refused_400"])
+def test_a_refusal_by_status_is_one_whatever_number_it_brings(tool: str) -> None:
+    async def main() -> None:
+        with http_server() as url:
+            async with open_server(UpstreamSpec("plain", url=url)) as upstream:
+                with pytest.raises(UpstreamRefused, match=r"Unauthorized|Bad Request"):
+                    await upstream.call(tool, {}, timeout_ms=LONG_MS)
+                assert text_of(await upstream.call("echo", {}, timeout_ms=LONG_MS)) == "echoed"
+
+    anyio.run(main)
+
+
 def test_a_url_that_nobody_serves_is_told_and_tried_again() -> None:
     async def main() -> tuple[str, str, str]:
         with http_server() as url:

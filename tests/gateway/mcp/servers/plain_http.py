@@ -26,7 +26,15 @@ BODIES: dict[str, Callable[[bytes], tuple[str, str, bytes]]] = {
     "too_large": lambda whole: (JSON, "identity", whole + b" " * TOO_LARGE),
     "bad_gzip": lambda whole: (JSON, "gzip", whole),
 }
-WRONG = (*STATUSES, *BODIES, "broken_off", "half_events", "hung_up")
+# What servers answer to a session that they do not know any more.
+FORGETTING = {
+    "forgot_404": (404, -32001, "Session not found"),
+    "forgot_404_invalid": (404, -32600, "Session has been terminated"),
+    "forgot_400": (400, -32000, "Bad Request: No valid session ID provided"),
+}
+REFUSING = {"refused_401": (401, -32001, "Unauthorized"), "refused_400": (400, -32000, "Bad Request")}
+SESSION = "Mcp-Session-Id"
+WRONG = ("forget", *FORGETTING, *REFUSING, *STATUSES, *BODIES, "broken_off", "half_events", "hung_up")
 
 
 class Handler(BaseHTTPRequestHandler):
@@ -57,6 +65,11 @@ class Handler(BaseHTTPRequestHandler):
         elif "id" not in message or "method" not in message:
             self._memory.received.append(message)
             self._send(202, b"", "text/plain")
+        elif self.headers.get(SESSION) in self._memory.forgotten:
+            self._refuse(message, "forgot_404")
+        elif message["method"] == "tools/call" and tool in {**FORGETTING, **REFUSING}:
+            self._memory.received.append(message)
+            self._refuse(message, tool)
         elif message["method"] == "tools/call" and tool in WRONG:
             self._memory.received.append(message)
             self._go_wrong(message, tool)
@@ -71,7 +84,14 @@ class Handler(BaseHTTPRequestHandler):
         if is_stream:
             self._send_events(message, said)
         else:
-            self._send(200, json.dumps(said.get()).encode(), "application/json")
+            self._send(200, json.dumps(said.get()).encode(), "application/json", session=self._session_of(message))
+
+    def _session_of(self, message: Message) -> str | None:
+        """Return the session that the message begins."""
+        if message["method"] != "initialize":
+            return None
+        self._memory.sessions.append(f"session-{len(self._memory.sessions) + 1}")
+        return self._memory.sessions[-1]
 
     def _send_events(self, message: Message, said: "queue.SimpleQueue[Message]") -> None:
         self.send_response(200)
@@ -84,8 +104,12 @@ class Handler(BaseHTTPRequestHandler):
             each = said.get()
             self.wfile.write(f"event: message\ndata: {json.dumps(each, ensure_ascii=False)}\n\n".encode())
 
-    def _send(self, status: int, body: bytes, kind: str, *, encoding: str = "identity") -> None:
+    def _send(
+        self, status: int, body: bytes, kind: str, *, encoding: str = "identity", session: str | None = None
+    ) -> None:
         self.send_response(status)
+        if session is not None:
+            self.send_header(SESSION, session)
         self.send_header("Content-Encoding", encoding)
         self.send_header("Content-Type", kind)
         self.send_header("Content-Length", str(len(body)))
@@ -94,11 +118,24 @@ class Handler(BaseHTTPRequestHandler):
         self.end_headers()
         self.wfile.write(body)
 
+    def _refuse(self, message: Message, tool: str) -> None:
+        """Refuse for good, or in the first session alone."""
+        if tool in FORGETTING and self.headers.get(SESSION) != "session-1":
+            answer = {"jsonrpc": "2.0", "id": message["id"], "result": {"content": []}}
+            self._send(200, json.dumps(answer).encode(), JSON)
+            return
+        status, number, said = {**FORGETTING, **REFUSING}[tool]
+        error = {"jsonrpc": "2.0", "id": None, "error": {"code": number, "message": said}}
+        self._send(status, json.dumps(error).encode(), JSON)
+
     def _go_wrong(self, message: Message, tool: str) -> None:
         whole = json.dumps({"jsonrpc": "2.0", "id": message["id"], "result": {"content": []}}).encode()
         if tool in BODIES:
             kind, encoding, body = BODIES[tool](whole)
             self._send(200, body, kind, encoding=encoding)
+        elif tool == "forget":
+            self._memory.forgotten.append(self.headers[SESSION])
+            self._send(200, whole, JSON)
         elif tool in STATUSES:
             self._send(STATUSES[tool], b"<html>", "text/html")
         elif tool == "hung_up":

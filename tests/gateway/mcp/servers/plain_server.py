@@ -32,6 +32,8 @@ class Memory:
     received: list[Message] = field(default_factory=list)
     listeners: list[tuple[Say, Message]] = field(default_factory=list)
     tools: list[str] = field(default_factory=list)
+    sessions: list[str] = field(default_factory=list)
+    forgotten: list[str] = field(default_factory=list)
 
 
 class PlainServer:
