@@ -108,6 +108,24 @@ def test_a_worker_undoes_by_a_session_of_its_own_and_leaves_no_server_behind(
 
 
 @pytest.mark.timeout(180)
+def test_a_worker_that_is_killed_leaves_no_server_behind(sqlite_db: Database, tmp_path: Path, root: Path) -> None:
+    env, command = environment(sqlite_db, tmp_path), filesystem_server(root)
+    flags = ["--manifests", str(EXAMPLES / "filesystem/manifests.yaml"), "--run-id", RUN, "--upstream-cmd", command[0]]
+    flags += [each for word in command[1:] for each in ("--upstream-arg", word)]
+    flags += ["--connector", "fs", "--root", str(root), "--backup-dir", str(tmp_path / "backups")]
+    play(env, tmp_path, flags, root)
+
+    with worker(env, tmp_path) as process:
+        job = start_rollback(run_id=RUN, actor="dana", now=SystemClock().now())
+        wait_until(lambda: get_job(job.id).state is JobState.DONE, what="the rollback", limit_s=90)
+        # The session outlives its job for a minute; nobody is left to end it but its own closed input.
+        assert len(processes_of(root)) == 1
+        process.kill()
+
+        wait_until(lambda: processes_of(root) == set(), what="the server of a killed worker ends", limit_s=15)
+
+
+@pytest.mark.timeout(180)
 def test_a_live_session_is_undone_by_the_gateway_that_holds_it(db: Database, tmp_path: Path, root: Path) -> None:
     before, env = tree_of(root), environment(db, tmp_path)
     command = filesystem_server(root)
