@@ -10,7 +10,7 @@ from typing import Any
 
 from django.conf import settings
 from django.contrib.auth.models import User
-from django.db.models import QuerySet
+from django.db.models import Q, QuerySet
 
 from approvals.core.api_keys import ApiKeyRecord
 from approvals.core.errors import ApprovalNotFound, KeyNotFound, PersonNotFound
@@ -160,6 +160,13 @@ def get_approval(approval_id: str, *, now: datetime) -> ApprovalRecord:
     if row is None:
         raise ApprovalNotFound(approval_id)
     return approval_record(row, now=now, has_arguments=True)
+
+
+def awaits_approved_call(run_id: str, *, now: datetime) -> bool:
+    """Tell whether a call of the run waits for votes, or was agreed to and may still be made."""
+    pending = Q(state=RequestState.PENDING.value, deadline_at__gt=now)
+    agreed = Q(state=RequestState.APPROVED.value, use_until__gt=now)
+    return ApprovalRequest.objects.filter(pending | agreed, run_id=run_id, kind=RequestKind.CALL.value).exists()
 
 
 def list_approvals(

@@ -149,8 +149,10 @@ def _visits(door: Door) -> VisitOf:
 
 
 def _connection(http: HttpRequest, caller: Caller, client: str) -> Hashable:
+    # With the key: without a handshake nobody has looked whose the named session is.
     session = http.headers.get(MCP_SESSION_ID_HEADER)
-    return ("session", session) if session is not None else ("client", caller.username, caller.key_prefix, client)
+    place = ("client", client) if session is None else ("session", session)
+    return (caller.username, caller.key_prefix, *place)
 
 
 def _health(gateway: Gateway) -> Response:

@@ -1,7 +1,8 @@
 """The runs that a gateway opens for its clients: the current one of each principal and client, and others (D11).
 
 The current run is continued by every process in which the same client of the same principal calls under the same
-terms, until nothing has happened in it for the idle limit; then it is closed, and the next call opens another. Terms
+terms, until nothing has happened in it for the idle limit and no call in it waits for people to agree; then it is
+closed, and the next call opens another. Terms
 are what a run is opened with: a run of other terms, such as the wider ones of another key, is never continued.
 """
 
@@ -15,6 +16,7 @@ from django.conf import settings
 
 from approvals.core.people import UNLIMITED, Act, Caller, Limits, RunFields, narrow, require
 from approvals.operations.runs import open_new_run_for, open_run_for
+from approvals.queries import awaits_approved_call
 from gateway.core.run_names import client_name
 from ledger.core.statuses import Mode
 from ledger.core.values import RunRecord
@@ -60,13 +62,13 @@ def current_run(
     fields = _fields(caller, terms)
     limit = timedelta(milliseconds=settings.GATEWAY_IDLE_RUN_MS if idle_limit_ms is None else idle_limit_ms)
     labels = {**_labels(terms), ROLE_LABEL: CURRENT}
-    found = _continued(caller, fields, labels, now - limit)
+    found = _continued(caller, fields, labels, active_after=now - limit, now=now)
     if found is not None:
         return found, False
     with durable():
         take_turns(f"gateway run: {canonical_bytes([caller.username, labels[CLIENT_LABEL]]).decode()}")
         # Another process may have opened it since we looked.
-        found = _continued(caller, fields, labels, now - limit)
+        found = _continued(caller, fields, labels, active_after=now - limit, now=now)
         if found is not None:
             return found, False
         _close_idle(caller, fields, labels, now)
@@ -92,7 +94,8 @@ def present_run(*, caller: Caller, terms: RunTerms, now: datetime, idle_limit_ms
     """
     limit = timedelta(milliseconds=settings.GATEWAY_IDLE_RUN_MS if idle_limit_ms is None else idle_limit_ms)
     labels = _labels(terms)
-    found = _continued(caller, _fields(caller, terms), {**labels, ROLE_LABEL: CURRENT}, now - limit)
+    current = {**labels, ROLE_LABEL: CURRENT}
+    found = _continued(caller, _fields(caller, terms), current, active_after=now - limit, now=now)
     if found is None:
         raise NoPresentRun(find_last_run(principal=caller.username, labels=labels))
     return found
@@ -153,10 +156,17 @@ def _labels(terms: RunTerms) -> dict[str, str]:
 
 
 def _continued(
-    caller: Caller, fields: RunFields, labels: Mapping[str, str], active_after: datetime
+    caller: Caller, fields: RunFields, labels: Mapping[str, str], *, active_after: datetime, now: datetime
 ) -> RunRecord | None:
     runs = list_open_runs(principal=caller.username, labels=labels, active_after=active_after)
-    return next((run for run in runs if _is_on(run, fields)), None)
+    found = next((run for run in runs if _is_on(run, fields)), None)
+    return found or _awaited(caller, fields, labels, now)
+
+
+def _awaited(caller: Caller, fields: RunFields, labels: Mapping[str, str], now: datetime) -> RunRecord | None:
+    """Return the run in which a call waits for people: they take longer than agents, and agree to no other run's."""
+    runs = list_open_runs(principal=caller.username, labels=labels)
+    return next((run for run in runs if _is_on(run, fields) and awaits_approved_call(run.id, now=now)), None)
 
 
 def _close_idle(caller: Caller, fields: RunFields, labels: Mapping[str, str], now: datetime) -> None:

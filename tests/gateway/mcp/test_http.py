@@ -180,6 +180,22 @@ def test_handle_belongs_to_its_connection_and_key(sqlite_db: Database, era: str)
     assert first == fresh != second
 
 
+def test_handle_is_not_reached_by_the_name_of_anothers_session(sqlite_db: Database) -> None:
+    tokens = key_of("ada", Role.AGENT), key_of("bob", Role.AGENT)
+    session = {"mcp-session-id": "one-for-both"}
+
+    async def main() -> dict[str, Any]:
+        async with (
+            served() as gateway,
+            gateway.client(tokens[0], **session) as first,
+            gateway.client(tokens[1], **session) as second,
+        ):
+            await call(second, "reversi.run", {"new": True})
+            return await call(first, "shop.order", BOOK)
+
+    assert anyio.run(main)["isError"] is False
+
+
 UNKNOWN: dict[str, dict[str, str]] = {
     "no key": {},
     "no bearer": {"authorization": "Basic abc"},

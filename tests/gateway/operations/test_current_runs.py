@@ -8,17 +8,20 @@ import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
-from approvals.core.errors import NotPermitted, WiderThanKey
+from approvals.core.errors import ApprovalRequired, NotPermitted, WiderThanKey
 from approvals.core.people import Caller, Limits, Role, local_admin
+from approvals.core.requests import Decision
+from approvals.operations.approvals import cast_vote
 from approvals.operations.runs import close_run_for
 from gateway.operations.runs import NoPresentRun, RunTerms, current_run, open_another_run, open_named_run, present_run
 from ledger.core.errors import BadRunId, ForeignRun
-from ledger.core.statuses import Mode, RunState
+from ledger.core.statuses import Mode, RunState, StepState
 from ledger.core.values import RunRecord
 from ledger.queries import get_run, list_events, list_runs
 from tests.approvals.factories import NOW, begin, make_run
 from tests.databases import Database
 from tests.gateway import current_runs
+from tests.manifests_registry.factories import shop
 
 LIMIT = timedelta(minutes=30)
 LATER = NOW + LIMIT + timedelta(seconds=1)
@@ -56,6 +59,33 @@ def test_present_run_is_the_current_one_and_none_is_opened(db: Database) -> None
     with pytest.raises(NoPresentRun, match="none was opened yet"):
         present_run(caller=agent(username="agent-b"), terms=terms(), now=NOW)
     assert [(each.id, each.state) for each in list_runs()] == [(run.id, RunState.OPEN)]
+
+
+def test_run_in_which_a_call_waits_for_people_is_not_idle(db: Database) -> None:
+    run, _ = ask()
+    calling = partial(begin, run_id=run.id, principal="agent-a", snapshot=shop(approval="always"))
+    with pytest.raises(ApprovalRequired) as waiting:
+        calling()
+    approval = waiting.value.approval
+    asked_again, answered = LATER, LATER + LIMIT * 2
+
+    assert ask(now=asked_again) == (run, False)
+    vote = partial(cast_vote, voter=local_admin("local:boss"), decision=Decision.APPROVE, reason="", via="cli")
+    vote(approval_id=approval.id, now=answered)
+    later, is_new = ask(now=answered + LIMIT + timedelta(seconds=1))
+
+    assert (later.id, is_new) == (run.id, False)
+    assert calling(now=answered + LIMIT + timedelta(seconds=2)).step.state is StepState.INTENDED
+
+
+def test_run_whose_request_nobody_answered_in_time_is_idle(sqlite_db: Database) -> None:
+    run, _ = ask()
+    with pytest.raises(ApprovalRequired) as waiting:
+        begin(run_id=run.id, principal="agent-a", snapshot=shop(approval="always"))
+
+    _, is_new = ask(now=waiting.value.approval.deadline_at + timedelta(seconds=1))
+
+    assert is_new
 
 
 NAMED: dict[str, tuple[dict[str, Any], bool]] = {
