@@ -1,15 +1,15 @@
 """Open the store: set Django up, then make sure that the database can be trusted and has this version's tables.
 
 The embedded SQLite store is created and migrated on first use, under a file lock, since two processes may be first
-at once. A shared PostgreSQL database is never changed in passing: pending migrations are named with the command that
-applies them. A store written by a newer version is refused, never guessed at.
+at once. So is an empty PostgreSQL database; one that holds anything is never changed in passing: pending migrations are
+named with the command that applies them. A store written by a newer version is refused, never guessed at.
 """
 
 from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -77,15 +77,31 @@ def open_store() -> None:
     set_up()
     from django.db import connection
 
-    is_embedded = connection.vendor == "sqlite"
-    if is_embedded:
-        _require_local_file(Path(connection.settings_dict["NAME"]))
-    with locked(Path(connection.settings_dict["NAME"])) if is_embedded else nullcontext():
-        pending = pending_migrations()
-        if pending and not is_embedded:
-            raise StoreNotMigrated(pending)
-        if pending:
+    if connection.vendor != "sqlite":
+        _require_migrated()
+        return
+    _require_local_file(Path(connection.settings_dict["NAME"]))
+    with locked(Path(connection.settings_dict["NAME"])):
+        _migrate()
+
+
+def _require_migrated() -> None:
+    """Raise StoreNotMigrated for a shared database that lacks tables; an empty one is set up, as on first use."""
+    from django.db import ProgrammingError, connection
+
+    pending = pending_migrations()
+    if not pending:
+        return
+    try:
+        # Somebody may be at it: what is there afterwards counts.
+        with _database_lock():
+            pending = pending_migrations()
+            if pending and connection.introspection.table_names():
+                raise StoreNotMigrated(pending)
             _migrate()
+    except ProgrammingError as error:
+        # A role that may not make tables: whoever may must do it.
+        raise StoreNotMigrated(pending) from error
 
 
 def migrate_store() -> Sequence[str]:

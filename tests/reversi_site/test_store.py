@@ -83,6 +83,20 @@ def test_a_shared_database_is_changed_by_migrate_only(postgres_db: Database) -> 
     open_store()
 
 
+def test_an_empty_shared_database_is_set_up_on_first_use_by_whoever_comes_first(
+    postgres_db: Database, shell: Shell
+) -> None:
+    server = postgres_db.url.rpartition("/")[0]
+    postgres_db.raw().execute("CREATE DATABASE first_use TEMPLATE template0")
+    try:
+        processes = [shell.start("runs", "list", DATABASE_URL=f"{server}/first_use") for _ in range(3)]
+        ended = [(process.communicate(timeout=100), process.returncode) for process in processes]
+    finally:
+        postgres_db.raw().execute("DROP DATABASE first_use WITH (FORCE)")
+
+    assert [code for _, code in ended] == [0, 0, 0], ended
+
+
 def test_migrating_at_once_applies_each_migration_once(postgres_db: Database, shell: Shell) -> None:
     with without_our_tables():
         processes = [shell.start("migrate", DATABASE_URL=postgres_db.url) for _ in range(3)]
