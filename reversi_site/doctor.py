@@ -194,6 +194,20 @@ def _upstreams() -> Iterator[Finding]:
         yield _guarded(f"upstream {connector.name}", partial(_connector, connector))
     for server in _servers():
         yield _guarded(f"upstream {server.name}", partial(_server, server))
+    yield from _upstreams_elsewhere()
+
+
+def _upstreams_elsewhere() -> Iterator[Finding]:
+    """What gateways with another configuration served: from here nothing of it can be undone."""
+    from django.conf import settings
+
+    from reversi_site.recorded_upstreams import load_recorded, place_of, where_it_is
+
+    for name, recorded in load_recorded(Path(settings.DATA)).items():
+        place = place_of(_configuration(), name)
+        if recorded.place not in (None, place):
+            remedy = "name its own configuration with --config or REVERSI_CONFIG, or what it did stays"
+            yield Finding(Level.WARN, f"upstream {name}", where_it_is(recorded.place, place), remedy)
 
 
 def _servers() -> Sequence[UpstreamSpec]:

@@ -67,6 +67,12 @@ def place_of(configuration: Configuration, name: str) -> str | None:
     return None if root is None else str(root.absolute())
 
 
+def where_it_is(recorded: str | None, configured: str | None) -> str:
+    """Say where calls went, and where the configuration has the upstream of that name instead."""
+    here = "nowhere" if configured is None else f"at {configured}"
+    return f"calls on this store went to the one at {recorded}, this configuration has it {here}"
+
+
 def load_recorded(folder: Path) -> Mapping[str, Recorded]:
     """Return what is on record, by name; raises RecordDamaged."""
     return {name: _recorded(folder / FILE_NAME, name, entry) for name, entry in _read(folder / FILE_NAME).items()}

@@ -24,7 +24,7 @@ from gateway.executors import Door, UpstreamExecutor, UpstreamReader
 from gateway.sessions import session_with
 from reversi_sdk.errors import ReversiError
 from reversi_site.configuration import Configuration, ConfigurationInvalid, ConnectorUpstream
-from reversi_site.recorded_upstreams import Recorded, load_recorded, place_of
+from reversi_site.recorded_upstreams import Recorded, load_recorded, place_of, where_it_is
 from rollback.core.ports import ToolExecutor, ToolReader, Tools
 from rollback.executors.combined import CombinedExecutor, CombinedReader
 from rollback.executors.command import CheckingExecutor, CommandExecutor, CommandReader, split_command
@@ -126,8 +126,8 @@ class _Wiring:
         recorded, place = self.recorded.get(name), place_of(self.configuration, name)
         if recorded is None or recorded.place in (None, place):
             return False
-        told = "calls on this store went to the upstream %s at %s; this configuration has it %s: it is not asked"
-        logger.warning(told, upstream, recorded.place, "nowhere" if place is None else f"at {place}")
+        told = "the upstream %s: %s, so it is not asked; name its own configuration with --config or REVERSI_CONFIG"
+        logger.warning(told, upstream, where_it_is(recorded.place, place))
         return True
 
     def _connectors_at(self, upstream: str, *, configured: tuple[Connector, ...]) -> tuple[Connector, ...]:

@@ -26,7 +26,7 @@ ADVICE: Mapping[type[ReversiError], str] = {
     BadRunId: "Name the run as it was given to you, or leave the name out.",
     NoPresentRun: "Name the run that is meant.",
     RunNotFound: "Name the run as it was given to you, or leave the name out.",
-    NotPermitted: "Ask your operator.",
+    NotPermitted: "Ask somebody whose role allows it.",
     WiderThanKey: "Ask your operator for more, or ask for less.",
     PlanStale: "Look at the plan again, and pass its digest.",
     RollbackRunning: "Repeat this later; it will then report how the run stands.",

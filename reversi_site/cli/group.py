@@ -8,10 +8,11 @@ from __future__ import annotations
 import importlib
 import os
 from collections.abc import Mapping
+from pathlib import Path
 
 import click
 
-from reversi_site.cli.parameters import FOLDER
+from reversi_site.cli.parameters import FILE, FOLDER
 
 COMMANDS: Mapping[str, str] = {
     "up": "up:up",
@@ -58,8 +59,11 @@ class LazyGroup(click.Group):
     metavar="DIR",
     help="Folder of the embedded store and the keys; default REVERSI_DATA, else ./reversi-data.",
 )
+@click.option(
+    "--config", type=FILE, metavar="F", help="The configuration; default REVERSI_CONFIG, else ./reversi.config.yaml."
+)
 @click.version_option(package_name="reversi", message="%(prog)s %(version)s")
-def reversi(data: str | None) -> None:
+def reversi(data: str | None, config: Path | None) -> None:
     """Undo what AI agents did: journal their tool calls, plan the way back, roll back and prove it.
 
     \b
@@ -70,6 +74,7 @@ def reversi(data: str | None) -> None:
       reversi plan --last                 what a rollback of the last run would do
       reversi rollback run_1 --reader-cmd ./read.sh
       reversi --data /srv/reversi doctor  is all in order, and if not, what to do
+      reversi --config /srv/gateway.yaml --data /srv/reversi rollback --last
 
     \b
     Exit codes:
@@ -82,5 +87,6 @@ def reversi(data: str | None) -> None:
       130 interrupted
       141 whoever read the output left before its end
     """
-    if data is not None:
-        os.environ["REVERSI_DATA"] = data
+    for name, value in (("REVERSI_DATA", data), ("REVERSI_CONFIG", config)):
+        if value is not None:
+            os.environ[name] = str(value)

@@ -8,6 +8,7 @@ import re
 import shlex
 import shutil
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any, NoReturn
 
 import click
@@ -162,6 +163,7 @@ STEPS = Steps()
 DURATION = Duration()
 JSON = Json()
 FOLDER = Folder()
+FILE = click.Path(path_type=Path, exists=True, dir_okay=False)
 COMMAND = CommandLine()
 DIGEST = Digest()
 

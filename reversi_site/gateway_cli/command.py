@@ -10,11 +10,11 @@ from typing import Any
 
 import click
 
-from reversi_site.cli.parameters import FOLDER, RUN
+from reversi_site.cli.parameters import FILE, FOLDER, RUN
 from reversi_site.gateway_cli.upstream_flags import upstream_options
 
 SUBCOMMANDS: Mapping[str, str] = {"init": "reversi_site.gateway_cli.init:init"}
-FILE = click.Path(path_type=Path, exists=True)
+PATH = click.Path(path_type=Path, exists=True)
 
 
 class Address(click.ParamType[tuple[str, int]]):
@@ -53,7 +53,7 @@ class Group(click.Group):
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110},
 )
 @click.option(
-    "--manifests", type=FILE, multiple=True, metavar="PATH", help="What says how to undo the tools; repeatable."
+    "--manifests", type=PATH, multiple=True, metavar="PATH", help="What says how to undo the tools; repeatable."
 )
 @click.option("--data", type=FOLDER, metavar="DIR", help="Folder of the embedded store; default REVERSI_DATA.")
 @upstream_options
@@ -83,7 +83,7 @@ def gateway(context: click.Context, /, *, data: str | None, config: Path | None,
       reversi-gateway --config reversi.config.yaml --operator
       reversi-gateway --config reversi.config.yaml --http 127.0.0.1:8001
       reversi-gateway --connector fs --root ./work --manifests fs.yaml
-      reversi-gateway init --upstream-cmd npx --upstream-arg @modelcontextprotocol/server-memory
+      reversi-gateway init --upstream-cmd npx --upstream-arg -y --upstream-arg @modelcontextprotocol/server-memory
 
     \b
     Exit codes:

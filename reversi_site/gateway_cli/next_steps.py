@@ -43,7 +43,14 @@ class Outcome:
         """The entry in the settings of an MCP client; clients often do not search where the shell does."""
         installed = Path(sys.executable).with_name(COMMAND)
         command = str(installed) if installed.exists() else COMMAND
-        return {"mcpServers": {"reversi": {"command": command, "args": list(self.arguments)}}}
+        return {"mcpServers": {self._name: {"command": command, "args": list(self.arguments)}}}
+
+    @property
+    def _name(self) -> str:
+        """What the entry is called: two gateways in one client must not share a name."""
+        if self.drafting is not None:
+            return self.drafting.upstream
+        return "reversi" if self.gateway.connector is None else self.gateway.connector.name
 
 
 def outcome_document(outcome: Outcome) -> dict[str, Any]:
@@ -108,7 +115,8 @@ def _steps(outcome: Outcome) -> Iterator[str]:
         yield f"Review the drafts in {manifests}: correct effects, complete undos, set status: approved."
     yield f"Check them: reversi validate {manifests}"
     yield f"Start the gateway: {shlex.join([COMMAND, *outcome.arguments])}"
-    yield "Or have an MCP client start it, with this in its settings in place of the server itself:"
+    yield f"Take back what was done through it: {shlex.join(['reversi', *outcome.arguments, 'rollback', '--last'])}"
+    yield "Have an MCP client start the gateway, with this in its settings in place of the server itself:"
 
 
 def _near(outcome: Outcome, path: Path) -> Path:

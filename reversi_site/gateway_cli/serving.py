@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import os
 import signal
+import sys
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass, field, replace
@@ -52,6 +53,11 @@ class _Setting:
 def serve(options: GatewayOptions) -> int:
     """Serve until the client leaves or a signal comes; raises what the files, the store and the port raise."""
     setting = _read(options)
+    if options.http is None and sys.stdin.isatty():
+        click.echo(
+            "waiting for an MCP client on standard input: it is your client that starts this command; Ctrl-C ends it",
+            err=True,
+        )
     # Before anything is imported that may print, or a child is started.
     wire = take_wire() if options.http is None else None
     listening = None if options.http is None else _listen(*options.http)

@@ -48,7 +48,9 @@ def _selection_lines(selected: Selected | None) -> Iterator[str]:
     if selected is None:
         return
     asked = selected.wanted
-    wanted = f"steps {_numbers(asked.steps or ())}" if asked.to_step is None else f"all after step {asked.to_step}"
+    chosen = asked.steps or ()
+    steps = f"step{'' if len(chosen) == 1 else 's'} {_numbers(chosen)}"
+    wanted = steps if asked.to_step is None else f"all after step {asked.to_step}"
     added = f", with {_numbers(selected.added)}, which must go first" if selected.added else ""
     yield f"  only {wanted}{added}"
 

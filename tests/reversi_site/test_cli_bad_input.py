@@ -80,6 +80,8 @@ CASES = {
     "kill switch in a folder that is not there": Case(("kill-switch", "on", "no/KILL"), 1, "No such file"),
     "manifests that are not there": Case(("validate", "nowhere"), 1, ""),
     "described manifests that are not there": Case(("plan", "r", "-m", "nowhere.yaml"), 1, "nowhere.yaml"),
+    "no such configuration": Case(("--config", "gone.yaml", "runs", "list"), 64, "does not exist"),
+    "a folder as configuration": Case(("--config", ".", "runs", "list"), 64, "is a directory"),
     "empty data folder": Case(("--data", "", "runs", "list"), 64, "must be the path of a folder"),
     "configuration that is not there": Case(
         ("kill-switch", "on"), 1, "nowhere.yaml", {"REVERSI_CONFIG": "nowhere.yaml"}

@@ -178,6 +178,19 @@ def test_a_vote_is_refused(sqlite_db: Database, reversi: Reversi, case: str) -> 
 
     assert (answer.code, answer.out) == (1, "")
     assert why in answer.err
+    assert "--by" not in answer.err
+
+
+def test_whoever_may_not_approve_their_own_call_is_told_how_somebody_else_does(
+    sqlite_db: Database, reversi: Reversi
+) -> None:
+    mine = local_principal()
+    approval = waiting(run_id=make_run(principal=mine).id, principal=mine)
+
+    answer = reversi("approvals", "approve", approval.id)
+
+    assert (answer.code, answer.out) == (1, "")
+    assert "nobody approves the calls of their own run; whoever else votes is named with --by" in answer.err
 
 
 def test_votes_on_what_is_answered_or_unknown_are_refused(sqlite_db: Database, reversi: Reversi) -> None:

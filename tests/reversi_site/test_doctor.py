@@ -10,6 +10,7 @@ from django.test import override_settings
 from reversi_site.doctor import Finding, Level, examine
 from reversi_site.kit.clock import database_now_ms
 from reversi_site.models import Heartbeat, Schedule
+from reversi_site.recorded_upstreams import record_upstream
 from reversi_site.schedules import ensure_schedules
 from tests.databases import Database
 from tests.ledger.factories import make_run, make_step
@@ -132,6 +133,20 @@ def test_what_the_configuration_names_is_checked(shell: Shell, tmp_path: Path) -
     assert checks["compensator_cmd"]["level"] == "FAIL"
     assert checks["reader_cmd"]["level"] == "ok"
     assert checks["kill switch"]["level"] == "warn"
+
+
+def test_what_another_configuration_served_is_told(shell: Shell, tmp_path: Path) -> None:
+    (tmp_path / "work").mkdir()
+    (tmp_path / "its.yaml").write_text("upstreams: [{name: files, connector: fs, root: work}]")
+    place = str(tmp_path / "work")
+    record_upstream(tmp_path / "reversi-data", "files", place=place)
+
+    without, with_it = shell.run("doctor"), shell.run("--config", "its.yaml", "doctor")
+
+    told = f"warn upstream files: calls on this store went to the one at {place}, this configuration has it nowhere"
+    assert told in without.stdout
+    assert "went to the one at" not in with_it.stdout
+    assert "ok   upstream files: connector fs" in with_it.stdout
 
 
 def test_manifests_that_are_invalid_fail(shell: Shell, tmp_path: Path) -> None:

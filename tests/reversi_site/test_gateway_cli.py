@@ -192,6 +192,25 @@ def states(folder: Path) -> list[tuple[str, str, str]]:
     return rows
 
 
+def test_who_starts_it_by_hand_is_told_that_a_client_does(tmp_path: Path, manifests: str) -> None:
+    terminal, standard_input = os.openpty()
+    process = subprocess.Popen(
+        command_line(*upstream(*PLAIN), "--manifests", manifests),
+        cwd=tmp_path,
+        env=environment(tmp_path),
+        stdin=standard_input,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+    )
+
+    with process, os.fdopen(terminal, "wb"), os.fdopen(standard_input, "rb"):
+        assert process.stderr is not None
+        told = process.stderr.readline()
+        process.kill()
+
+    assert b"waiting for an MCP client" in told
+
+
 @pytest.mark.parametrize("era", ERAS)
 def test_gateway_serves_a_client_and_leaves_nothing_behind(tmp_path: Path, manifests: str, era: str) -> None:
     pids, calls = tmp_path / "pids", []

@@ -106,8 +106,10 @@ def test_init_says_what_comes_next(setup: Setup, tmp_path: Path) -> None:
     (start,) = (line.partition("Start the gateway: ")[2] for line in done.lines if "Start the gateway" in line)
     arguments = ["--config", str(here / "reversi.config.yaml"), "--data", str(here / "reversi-data")]
     assert shlex.split(start) == ["reversi-gateway", *arguments]
+    (undo,) = (line.partition("done through it: ")[2] for line in done.lines if "Take back" in line)
+    assert shlex.split(undo) == ["reversi", *arguments, "rollback", "--last"]
     client = json.loads(done.out[done.out.index("{\n") :])
-    assert client["mcpServers"]["reversi"]["args"] == arguments
+    assert client["mcpServers"]["listing_server"]["args"] == arguments
 
 
 def test_init_as_one_document(setup: Setup, tmp_path: Path) -> None:
@@ -123,7 +125,7 @@ def test_init_as_one_document(setup: Setup, tmp_path: Path) -> None:
     assert [left["tool"] for left in document["left_out"]] == ["two words"]
     assert document["upstream"] == configuration(here)["upstreams"][0]["name"]
     assert document["command"][0] == "reversi-gateway"
-    assert document["client"]["mcpServers"]["reversi"]["args"] == document["command"][1:]
+    assert document["client"]["mcpServers"]["listing_server"]["args"] == document["command"][1:]
 
 
 def test_init_takes_the_data_folder_of_this_shell(

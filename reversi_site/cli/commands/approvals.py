@@ -106,6 +106,7 @@ def deny(*, id_: str, by: str | None, reason: str | None, is_json: bool) -> None
 
 def _vote(id_: str, decision: str, by: str | None, reason: str | None) -> ApprovalRecord:
     now = session.open_store()
+    from approvals.core.errors import NotEligible
     from approvals.core.people import local_admin
     from approvals.operations.approvals import cast_vote
     from approvals.queries import get_caller
@@ -113,7 +114,12 @@ def _vote(id_: str, decision: str, by: str | None, reason: str | None) -> Approv
     here = local_principal()
     voter = local_admin(here) if by is None else get_caller(by)
     via = f"command line of {here}"
-    return cast_vote(approval_id=id_, voter=voter, decision=decision, now=now, reason=reason or "", via=via)
+    try:
+        return cast_vote(approval_id=id_, voter=voter, decision=decision, now=now, reason=reason or "", via=via)
+    except NotEligible as error:
+        if by is not None:
+            raise
+        raise NotEligible(id_, error.voter, f"{error.why}; whoever else votes is named with --by") from error
 
 
 def _tell(record: ApprovalRecord, is_json: bool) -> None:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 @click.command(short_help="Is everything in order, and if not, how to mend it.")
 @json_option
 def doctor(*, is_json: bool) -> int:
-    """Check store, keys, worker, schedules, manifests, upstreams, clock and governance log.
+    """Check store, keys, worker, schedules, manifests, upstreams, clock, governance log and steps.
 
     Each line is `ok`, `warn` or `FAIL`, what was found, and how to mend it; exit 1 when anything fails.
 

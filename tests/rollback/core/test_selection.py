@@ -64,7 +64,7 @@ def test_selection_is_said_in_the_plan() -> None:
     plan = plan_of(*RUN, selection=Selection(steps=(0,)))
 
     assert plan.to_json()["selection"] == {"steps": [0], "to_step": None, "selected": [0, 1], "added": [1]}
-    assert plan_lines(plan)[0] == "  only steps 0, with 1, which must go first"
+    assert plan_lines(plan)[0] == "  only step 0, with 1, which must go first"
 
 
 def test_selection_decides_whether_the_plan_is_reversible() -> None:
