@@ -33,6 +33,7 @@ MEMORY_EXAMPLE = ("tests/examples/test_memory.py",)
 STREAMS = ("tests/gateway/mcp/test_stdio_transport.py", "tests/gateway/mcp/test_hostile_upstreams.py")
 SESSIONS = ("tests/gateway/mcp/test_session.py", "tests/gateway/mcp/test_upstream.py")
 ROUTES = ("tests/gateway/mcp/test_upstreams.py",)
+WIRING = ("tests/reversi_site/test_wiring.py",)
 
 MUTANTS: Sequence[Mutant] = (
     Mutant(
@@ -61,7 +62,7 @@ MUTANTS: Sequence[Mutant] = (
         "two processes open a current run each",
         "gateway/operations/runs.py",
         "        # Another process may have opened it since we looked.\n"
-        "        found = _continued(caller, fields, labels, now - limit)\n",
+        "        found = _continued(caller, fields, labels, active_after=now - limit, now=now)\n",
         "",
         CALLS,
     ),
@@ -70,8 +71,8 @@ MUTANTS: Sequence[Mutant] = (
         "rollback/operations/undoing.py",
         "        self._begin()\n"
         "        require_no_transaction()\n"
-        "        answer = self.work.tools.executor.compensate(self._call())\n",
-        "        answer = self.work.tools.executor.compensate(self._call())\n        self._begin()\n",
+        "        answer = self._tools.executor.compensate(self._call())\n",
+        "        answer = self._tools.executor.compensate(self._call())\n        self._begin()\n",
         UNDOING,
     ),
     Mutant(
@@ -388,8 +389,8 @@ MUTANTS: Sequence[Mutant] = (
     Mutant(
         "an agent plans the run of somebody else",
         "gateway/mcp/own_tools.py",
-        "others = Act.READ_ANY_RUN if visit.is_operator else None",
-        "others = Act.READ_ANY_RUN",
+        "others, selection = Act.READ_ANY_RUN if visit.is_operator else None, _selection(arguments)",
+        "others, selection = Act.READ_ANY_RUN, _selection(arguments)",
         DOORS,
     ),
     Mutant(
@@ -475,5 +476,89 @@ MUTANTS: Sequence[Mutant] = (
         "upstream.name != first, upstream.name != owner, upstream not in self.offered, not is_ready",
         "upstream.name != first, not is_ready, upstream not in self.offered, upstream.name != owner",
         ROUTES,
+    ),
+    Mutant(
+        "a rollback without a run undoes one that is opened for it",
+        "gateway/mcp/own_tools.py",
+        "run_id = await self._runs.present(visit)",
+        "run_id = (await self._runs.of(visit)).id",
+        DOORS,
+    ),
+    Mutant(
+        "the report of a rollback is told after the run went on",
+        "gateway/mcp/rollbacks.py",
+        "return job.report == report.to_json() and job.ended_at == get_run(report.run_id).active_at",
+        "return job.report == report.to_json()",
+        DOORS,
+    ),
+    Mutant(
+        "a rollback joins one of other steps",
+        "gateway/mcp/rollbacks.py",
+        "if found is not None and found.options != options:",
+        "if found is None and options is None:",
+        DOORS,
+    ),
+    Mutant(
+        "an agent closes the run of somebody else",
+        "gateway/mcp/client_runs.py",
+        "        if not visit.is_operator:\n",
+        "        if visit.is_operator:\n",
+        DOORS,
+    ),
+    Mutant(
+        "a named run leads out of the gateway's scope",
+        "gateway/operations/runs.py",
+        "caller=_bounded(caller, terms),",
+        "caller=caller,",
+        CALLS,
+    ),
+    Mutant(
+        "a run is idle while a call waits for people",
+        "gateway/operations/runs.py",
+        "return found or _awaited(caller, fields, labels, now)",
+        "return found",
+        CALLS,
+    ),
+    Mutant(
+        "a session's name is enough to reach its handle",
+        "gateway/mcp/http.py",
+        "return (caller.username, caller.key_prefix, *place)",
+        "return place",
+        HTTP_DOOR,
+    ),
+    Mutant(
+        "a name of another configuration is asked for undos",
+        "reversi_site/wiring.py",
+        "server = None if is_elsewhere else self.servers.get(name)",
+        "server = self.servers.get(name)",
+        WIRING,
+    ),
+    Mutant(
+        "a connector of another root undoes",
+        "reversi_site/gateway_cli/options.py",
+        "own_name = derived_connector_name(name, root=folder, backup_dir=backups)",
+        "own_name = derived_connector_name(name, root=None, backup_dir=None)",
+        ("tests/reversi_site/test_gateway_cli.py",),
+    ),
+    Mutant(
+        "a live session is undone in the next one",
+        "gateway/mcp/server_upstream.py",
+        "if self.is_live and session_id != self._session_id:",
+        "if session_id is None:",
+        ROUTES,
+    ),
+    Mutant(
+        "a live session keeps its name when another begins",
+        "gateway/mcp/server_upstream.py",
+        "            self._session_id = _new_session_id()\n        self._session, self._timeouts = session, 0\n",
+        "            pass\n        self._session, self._timeouts = session, 0\n",
+        ROUTES,
+    ),
+    Mutant(
+        "a session that an HTTP server forgot is used for ever",
+        "gateway/mcp/http_transport.py",
+        "if is_in_session and is_of_session and number not in NOT_OF_SESSION:",
+        "if is_in_session and status == 0:",
+        SESSIONS,
     ),
 )
