@@ -51,7 +51,8 @@ class RollbackRunning(Conflict):
 
     def __init__(self, run_id: str, job_id: str, state: str, waiting_for: str | None = None) -> None:
         waits = "" if waiting_for is None else f", waiting for the gateway that holds the session of {waiting_for}"
-        super().__init__(f"run {run_id}: job {job_id} is already {state}{waits}; wait for it to end")
+        ways = "" if waiting_for is None else ", or, if that session has ended, roll back with the job's own options"
+        super().__init__(f"run {run_id}: job {job_id} is already {state}{waits}; wait for it to end{ways}")
         self.run_id, self.job_id, self.state = run_id, job_id, state
 
 

@@ -11,6 +11,7 @@ from ledger.core.statuses import RunState, StepState
 from ledger.queries import get_run, get_step
 from rollback.core.jobs import JobState
 from rollback.core.ports import Nobody, Tools
+from rollback.core.selection import Selection
 from rollback.operations.execution import execute_job, run_foreground
 from rollback.operations.jobs import note_waiting
 from rollback.queries import find_live_job, get_job, get_plan, list_jobs
@@ -121,15 +122,30 @@ def test_a_rollback_does_what_was_confirmed_and_shows_its_report(console: Consol
     assert client.get(url("job_progress", run_id=RUN, job_id=job.id)).json()["ended"] is True
 
 
-def test_a_rollback_that_waits_for_a_gateway_says_for_which(console: Console) -> None:
+ENDING_A_WAIT: dict[str, tuple[dict[str, object], str]] = {
+    "all": ({}, "reversi rollback {run}"),
+    "as it was asked for": (
+        {"attempts": 3, "overwrites": "on", "closes": "on"},
+        "reversi rollback {run} --retries 3 --overwrite --close",
+    ),
+    "chosen steps": ({"steps": "0"}, "reversi rollback {run} --steps 0"),
+}
+
+
+@pytest.mark.parametrize("case", ENDING_A_WAIT)
+def test_a_rollback_that_waits_for_a_gateway_says_for_which_and_what_ends_it(console: Console, case: str) -> None:
+    asked, command = ENDING_A_WAIT[case]
     run_of(console, "a")
     client = console.client("operator")
-    address = client.post(url("rollback", run_id=RUN), confirmed()).headers["Location"]
+    selection = Selection(steps=(0,)) if "steps" in asked else None
+    sent = {**confirmed(), "digest": get_plan(run_id=RUN, now=NOW, selection=selection).digest, **asked}
+    address = client.post(url("rollback", run_id=RUN), sent).headers["Location"]
     note_waiting(job_id=list_jobs(RUN)[0].id, upstream="browser")
 
     watched = words_of(text_of(client, address))
 
     assert "Waiting for executor: the gateway that holds the session of browser" in watched
+    assert f"`{command.format(run=RUN)}` ends the wait after a minute" in watched
 
 
 def test_a_plan_that_changed_is_refused_and_the_new_one_shown(console: Console) -> None:

@@ -72,7 +72,30 @@ def _words(job: JobRecord) -> str:
         return "Working"
     if job.waiting_for is None:
         return "Waiting for a worker"
-    return f"Waiting for executor: the gateway that holds the session of {job.waiting_for}"
+    return (
+        f"Waiting for executor: the gateway that holds the session of {job.waiting_for}. If that has ended, "
+        f"`{_command(job)}` ends the wait after a minute and reports what stays"
+    )
+
+
+def _command(job: JobRecord) -> str:
+    """Return the command that may take the job over: one that undoes as much, and no more (D23)."""
+    options = job.options
+    if job.kind is JobKind.VERIFY:
+        return f"reversi verify {job.run_id}"
+    words = ["reversi rollback", job.run_id]
+    if options.selection is not None and options.selection.steps is not None:
+        words.append(f"--steps {','.join(map(str, options.selection.steps))}")
+    elif options.selection is not None:
+        words.append(f"--to-step {options.selection.to_step}")
+    if options.retrying.attempts > 1:
+        words.append(f"--retries {options.retrying.attempts}")
+    flags = {
+        "--approve-compensations": options.approves_compensations,
+        "--overwrite": options.is_overwrite_allowed,
+        "--close": options.closes,
+    }
+    return " ".join([*words, *(flag for flag, is_given in flags.items() if is_given)])
 
 
 def _job_of(visit: Visit, run_id: str, job_id: str) -> tuple[RunRecord, JobRecord]:
