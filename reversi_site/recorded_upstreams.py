@@ -62,9 +62,13 @@ def place_of(configuration: Configuration, name: str) -> str | None:
     """Return where the configured upstream of that name is: a folder, or a URL without credentials."""
     for spec in configuration.servers:
         if spec.name == name:
-            return spec.place if spec.url is not None else str(spec.cwd)
-    root = next((each.root for each in configuration.connectors if each.name == name), None)
-    return None if root is None else str(root.absolute())
+            return spec.place if spec.url is not None else _folder(spec.cwd)
+    return _folder(next((each.root for each in configuration.connectors if each.name == name), None))
+
+
+def _folder(path: Path | None) -> str | None:
+    """Write a folder in one way, from wherever it was named; links stay, since what they lead to may change."""
+    return None if path is None else os.path.abspath(path)
 
 
 def where_it_is(recorded: str | None, configured: str | None) -> str:

@@ -3,6 +3,7 @@
 import multiprocessing
 import stat
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -75,6 +76,15 @@ def test_place_of_an_upstream_is_its_folder_or_url_without_credentials() -> None
     places = {name: place_of(configuration, name) for name in ("files-a1", "remote", "fs", "none")}
 
     assert places == {"files-a1": "/work", "remote": "https://mcp.example.org/mcp", "fs": "/work", "none": None}
+
+
+def test_place_is_the_same_from_wherever_the_folder_was_named() -> None:
+    roundabout = Configuration(
+        servers=(replace(FILES, cwd=Path("/elsewhere/../work")),),
+        connectors=(replace(CONNECTOR, root=Path("/elsewhere/../work/")),),
+    )
+
+    assert [place_of(roundabout, name) for name in ("files-a1", "fs")] == ["/work", "/work"]
 
 
 def _record(folder: Path, number: int) -> None:
