@@ -68,7 +68,7 @@ def place_of(configuration: Configuration, name: str) -> str | None:
 
 def _folder(path: Path | None) -> str | None:
     """Write a folder in one way, from wherever it was named; links stay, since what they lead to may change."""
-    return None if path is None else os.path.abspath(path)
+    return None if path is None else os.path.normpath(path.absolute())
 
 
 def where_it_is(recorded: str | None, configured: str | None) -> str:
