@@ -10,6 +10,7 @@ from django.db import Error as DatabaseError
 from approvals.core.errors import ApprovalRequired, CallBlocked, NotPermitted, WiderThanKey
 from gateway.core import answers
 from gateway.core.answers import Result
+from gateway.mcp.client_runs import RunFixed
 from gateway.operations.runs import NoPresentRun
 from ledger.core.errors import BadRunId, ForeignRun, RunClosed, RunNotFound
 from reversi_sdk.errors import ReversiError, Unavailable
@@ -22,7 +23,11 @@ ADVICE: Mapping[type[ReversiError], str] = {
         'Open another run with the tool reversi.run and {"new": true}, then repeat the call; where your run is '
         "fixed, ask your operator."
     ),
-    ForeignRun: 'Name a run of your own, or open one with the tool reversi.run and {"new": true}.',
+    ForeignRun: (
+        'Name a run of your own, or open one with the tool reversi.run and {"new": true}; where your run is fixed, '
+        "ask your operator."
+    ),
+    RunFixed: "Go on without naming a run; for another one, ask your operator.",
     BadRunId: "Name the run as it was given to you, or leave the name out.",
     NoPresentRun: "Name the run that is meant.",
     RunNotFound: "Name the run as it was given to you, or leave the name out.",

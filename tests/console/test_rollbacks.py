@@ -82,6 +82,7 @@ def test_confirming_tells_what_is_sent_overwritten_and_left(console: Console) ->
     for told in (
         "shop.cancel id= shop-order-book",
         "1 undo puts back what was there before",
+        "Steps 1, 7: the undo makes amends, and what its call names is changed",
         "the order number stays taken (steps 1, 7)",
         "Step 6, mail customer@example.org",
         "Step 3, tag shop-order-book as gift : declared idempotent: its effect stays",

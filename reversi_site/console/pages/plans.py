@@ -111,6 +111,7 @@ class Consequences:
 
     sends: Sequence[Action]
     restores: Sequence[Action]
+    amends: Sequence[int]
     residue: Sequence[tuple[str, Sequence[int]]]
     stays: Sequence[PlanLine]
     standing: Sequence[Action]
@@ -124,6 +125,7 @@ class Consequences:
         return cls(
             sends=sends,
             restores=[action for action in sends if action.compensation_kind == "inverse"],
+            amends=[action.step for action in sends if action.compensation_kind != "inverse"],
             residue=residue_of((action.step, action.residue) for action in sends),
             stays=[line for line in plan_lines(plan) if line.problem and line.action.kind is not Kind.SKIP],
             standing=[action for action in plan.actions if action.is_left_standing],

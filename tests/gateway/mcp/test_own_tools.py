@@ -131,6 +131,7 @@ def test_run_that_is_named_from_outside_stays(sqlite_db: Database, case: str) ->
         assert answer["structuredContent"]["run"] == "run_outside"
     else:
         assert error_code(answer) == code
+        assert "Go on without naming a run" in text_of(answer)
 
 
 REFUSED: dict[str, tuple[str, dict[str, Any], str]] = {
