@@ -28,7 +28,7 @@ class PortInUse(Unavailable):
     code = "port_in_use"
 
     def __init__(self, host: str, port: int) -> None:
-        super().__init__(f"port {port} of {host} is in use: choose another with --port, or stop what listens there")
+        super().__init__(f"port {port} of {host} is in use: choose another port, or stop what listens there")
 
 
 class CannotListen(Unavailable):
