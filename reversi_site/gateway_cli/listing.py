@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import anyio
@@ -26,12 +27,23 @@ class ServerUnusable(Unavailable):
 
 def list_tools(spec: UpstreamSpec) -> Tools:
     """Start or reach the server, return its tools exactly as it lists them, and end it; raises ServerUnusable."""
-    # Its warnings are for a gateway, which tries again; here the error says it.
-    logging.getLogger("gateway.mcp.server_upstream").setLevel(logging.ERROR)
-    listed = anyio.run(_listed, spec)
+    with _without_warnings():
+        listed = anyio.run(_listed, spec)
     if isinstance(listed, str):
         raise ServerUnusable(spec.place, listed)
     return listed
+
+
+@contextmanager
+def _without_warnings() -> Iterator[None]:
+    """Leave out an upstream's warnings: they are for a gateway, which tries again; here the error says it."""
+    upstreams = logging.getLogger("gateway.mcp.server_upstream")
+    usual = upstreams.level
+    upstreams.setLevel(logging.ERROR)
+    try:
+        yield
+    finally:
+        upstreams.setLevel(usual)
 
 
 async def _listed(spec: UpstreamSpec) -> Tools | str:
