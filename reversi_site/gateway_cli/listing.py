@@ -37,7 +37,7 @@ def list_tools(spec: UpstreamSpec) -> Tools:
 @contextmanager
 def _without_warnings() -> Iterator[None]:
     """Leave out an upstream's warnings: they are for a gateway, which tries again; here the error says it."""
-    upstreams = logging.getLogger("gateway.mcp.server_upstream")
+    upstreams = logging.getLogger("gateway.mcp")
     usual = upstreams.level
     upstreams.setLevel(logging.ERROR)
     try:
