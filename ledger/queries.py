@@ -339,3 +339,8 @@ def list_lost_key_ids(*, limit: int = 5) -> Sequence[str]:
     """Return ids of keys that undo handles were sealed with and that are not in the ring; looks at every handle."""
     lost = UndoHandle.objects.exclude(key_id__in=list(settings.REVERSI_LEDGER_KEYS))
     return list(lost.order_by("key_id").values_list("key_id", flat=True).distinct()[:limit])
+
+
+def list_upstreams(run_id: str) -> Sequence[str]:
+    """Return the upstreams that the calls of a run went to, each once."""
+    return list(Step.objects.filter(run_id=run_id).order_by("upstream").values_list("upstream", flat=True).distinct())

@@ -18,7 +18,7 @@ from typing import Any
 
 from ledger.core.errors import FenceLost
 from ledger.core.statuses import StepState
-from ledger.queries import get_step
+from ledger.queries import get_step, list_upstreams
 from reversi_sdk.errors import ReversiError
 from reversi_sdk.model import Manifest
 from reversi_site.kit.clock import Clock, SystemClock
@@ -118,6 +118,9 @@ def _first_waited_for(
     now: datetime,
     described: Mapping[str, Manifest] | None = None,
 ) -> str | None:
+    if all(tools.at(upstream).waits_for is None for upstream in list_upstreams(run_id)):
+        # As nearly always: a long run need not be planned once more to know it.
+        return None
     with snapshot():
         loaded = load_steps(run_id, described=described)
     upstreams = {step.number: step.record.upstream for step in loaded.steps}
