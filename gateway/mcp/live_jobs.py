@@ -14,10 +14,9 @@ from functools import partial
 import anyio
 import anyio.to_thread
 from django.db import Error as DatabaseError
-from django.db import connections
 
 from gateway.journal import Journal
-from gateway.mcp.rollbacks import GatewayEnding, ToolsNow
+from gateway.mcp.rollbacks import GatewayEnding, ToolsNow, with_connection
 from reversi_sdk.errors import ReversiError
 from rollback.core.ports import Tools
 from rollback.core.progress import Progress
@@ -75,10 +74,8 @@ def _do(job_id: str, tools: Tools, ending: threading.Event) -> None:
             raise GatewayEnding
 
     try:
-        execute_job(job_id=job_id, tools=tools, on_progress=stop_when_ending)
+        with_connection(partial(execute_job, job_id=job_id, tools=tools, on_progress=stop_when_ending))
     except GatewayEnding:
         logger.warning("the gateway ends in the middle of the rollback %s", job_id)
     except Exception:
         logger.exception("the rollback %s broke down", job_id)
-    finally:
-        connections.close_all()

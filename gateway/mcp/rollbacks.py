@@ -138,7 +138,7 @@ class Rollbacks:
         report = rollback.standing.report
         if rollback.options != options or report is None:
             return False
-        is_last = partial(_with_connection, partial(_is_last_word, report))
+        is_last = partial(with_connection, partial(_is_last_word, report))
         return await anyio.to_thread.run_sync(is_last)
 
     def _start(self, run_id: str, options: RollbackOptions, actor: str) -> Rollback:
@@ -162,7 +162,7 @@ class Rollbacks:
             can_run = self.tools_now().can_run
             return get_plan(run_id=run_id, now=self._clock.now(), selection=selection, can_run=can_run)
 
-        return await anyio.to_thread.run_sync(partial(_with_connection, ask))
+        return await anyio.to_thread.run_sync(partial(with_connection, ask))
 
     def _roll_back(self, rollback: Rollback, actor: str) -> None:
         """Do it, in its thread, and tell how it ended."""
@@ -178,7 +178,7 @@ class Rollbacks:
             )
 
         try:
-            report = _with_connection(do)
+            report = with_connection(do)
         except Exception as error:  # noqa: BLE001  # it is told to whoever waits
             self._tell(rollback, replace(rollback.standing, error=error))
         else:
@@ -211,7 +211,7 @@ def _is_last_word(report: Report) -> bool:
     return job.report == report.to_json() and job.ended_at == get_run(report.run_id).active_at
 
 
-def _with_connection(do: Callable[[], T]) -> T:
+def with_connection(do: Callable[[], T]) -> T:
     """Do something in a thread that has no connection to the store yet, and leave it without one."""
     try:
         return do()
