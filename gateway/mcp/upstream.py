@@ -67,3 +67,9 @@ class Upstream(Protocol):
 
         `on_unsent` is told when the caller is cancelled and nothing was sent.
         """
+
+
+def agent_name(upstream: Upstream, tool: ToolObject) -> str:
+    """Return the name by which agents and manifests know a tool that the upstream lists."""
+    name: str = tool["name"]
+    return upstream.prefix + name

@@ -15,14 +15,13 @@ from typing import Any
 import anyio
 from mcp.shared.dispatcher import ProgressFnT
 
-from approvals.core.upstreams import upstream_of as default_upstream
 from connectors.core.connector import Connector
 from gateway.core.results import value_of
 from gateway.core.upstream_errors import UnknownTool, UpstreamUnavailable, raise_if_error
 from gateway.core.upstream_specs import UpstreamSpec
 from gateway.mcp.connector_upstream import ConnectorUpstream
 from gateway.mcp.server_upstream import CONNECT_PATIENCE_S, ServerUpstream
-from gateway.mcp.upstream import OnUnsent, State, ToolObject, Upstream
+from gateway.mcp.upstream import OnUnsent, State, ToolObject, Upstream, agent_name
 from reversi_sdk.errors import Conflict
 
 OUR_TOOLS = "reversi."
@@ -72,10 +71,10 @@ class Upstreams:
         """Return what agents may see, under the names they use; one that is down is left out and logged."""
         tools = await self._all_tools(self.offered, is_fresh=is_fresh)
         return [
-            {**tool, "name": upstream.prefix + tool["name"]}
+            {**tool, "name": agent_name(upstream, tool)}
             for upstream in self.offered
             for tool in tools[upstream.name]
-            if self._is_owner(upstream, upstream.prefix + tool["name"])
+            if self._is_owner(upstream, agent_name(upstream, tool))
         ]
 
     async def settle_names(self) -> ToolOfferedTwice | None:
@@ -84,7 +83,7 @@ class Upstreams:
         up = [upstream for upstream in self.offered if upstream.state is State.READY]
         tools = await self._all_tools(up, is_fresh=False)
         for upstream in up:
-            for name in (upstream.prefix + tool["name"] for tool in tools[upstream.name]):
+            for name in (agent_name(upstream, tool) for tool in tools[upstream.name]):
                 if owners.setdefault(name, upstream.name) != upstream.name:
                     return ToolOfferedTwice(name, owners[name], upstream.name)
         self._owners = owners
@@ -115,7 +114,7 @@ class Upstreams:
     def _is_known_to_offer(self, owner: str, name: str) -> bool:
         upstream = self.named(owner)
         known = None if upstream is None else upstream.known_tools
-        return upstream is not None and any(upstream.prefix + tool["name"] == name for tool in known or ())
+        return upstream is not None and any(agent_name(upstream, tool) == name for tool in known or ())
 
     def _complain(self, complaint: str) -> None:
         if complaint not in self._complaints:
@@ -219,18 +218,6 @@ class Upstreams:
         answer = await self.call(tool, arguments, timeout_ms=timeout_ms, upstream=upstream)
         raise_if_error(answer)
         return value_of(answer)
-
-    async def upstream_name_of(self, tool: str) -> str:
-        """Return the upstream that a call of the tool goes to; the tool's own prefix when nobody offers it."""
-        try:
-            return (await self.find(tool))[0].name
-        except (UnknownTool, UpstreamUnavailable):
-            return self.offered[0].name if len(self.offered) == 1 else default_upstream(tool)
-
-    def is_live(self, name: str) -> bool:
-        """Tell whether only this gateway may undo what went to the upstream of that name."""
-        upstream = self.named(name)
-        return upstream is not None and upstream.is_live
 
 
 async def _tools_of(upstream: Upstream, *, is_fresh: bool) -> Sequence[ToolObject]:

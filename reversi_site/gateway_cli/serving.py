@@ -262,11 +262,13 @@ def _tools_of(setting: _Setting, upstreams: Upstreams, door: LoopDoor) -> Callab
 
 async def _keep_on_record(setting: _Setting, upstreams: Upstreams) -> None:
     """Note which tools each server has listed, whenever that changes: a plan says by it what nobody runs."""
+    from gateway.mcp.upstream import agent_name
+
     while True:
         for upstream in upstreams.servers:
             if upstream.known_tools is None:
                 continue
-            tools = frozenset(upstream.prefix + tool["name"] for tool in upstream.known_tools)
+            tools = frozenset(agent_name(upstream, tool) for tool in upstream.known_tools)
             if tools != setting.tools.get(upstream.name):
                 setting.tools[upstream.name] = tools
                 _record_or_warn(setting, upstream.name)

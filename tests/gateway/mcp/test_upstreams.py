@@ -38,7 +38,7 @@ def test_tools_are_known_by_their_prefix_and_called_by_their_own_name() -> None:
             listed = await upstreams.list_tools()
             called = await call(upstreams, "two.received")
             sent = called["structuredContent"]["messages"][-1]["params"]["name"]
-            return names(listed), await upstreams.upstream_name_of("two.received"), sent
+            return names(listed), (await upstreams.find("two.received"))[0].name, sent
 
     listed, owner, sent = anyio.run(main)
 
@@ -64,7 +64,7 @@ def test_a_name_that_comes_later_from_somebody_else_stays_with_the_first(caplog:
         ]
         async with open_upstreams(specs) as upstreams:
             await call(upstreams, "a.grow")
-            return names(await upstreams.list_tools()), await upstreams.upstream_name_of("a.more_0")
+            return names(await upstreams.list_tools()), (await upstreams.find("a.more_0"))[0].name
 
     with caplog.at_level(logging.WARNING, logger="gateway.mcp.upstreams"):
         listed, owner = anyio.run(main)
@@ -130,7 +130,7 @@ def test_a_call_waits_for_the_upstream_it_belongs_to_and_goes_to_no_other(tmp_pa
             pid = (await call(upstreams, "received"))["structuredContent"]["pid"]
             kill(pid)
             await until(lambda: upstreams.servers[0].state is State.DOWN)
-            return text_of(await call(upstreams, "fs.stat")), await upstreams.upstream_name_of("fs.stat")
+            return text_of(await call(upstreams, "fs.stat")), (await upstreams.find("fs.stat"))[0].name
 
     assert anyio.run(main) == ("fs.stat", "files")
 
@@ -164,7 +164,8 @@ def test_only_a_live_upstream_is_live() -> None:
     async def main() -> list[bool]:
         specs = [plain(name="one", is_live=True, prefix="a."), plain(name="two", prefix="b.")]
         async with open_upstreams(specs) as upstreams:
-            return [upstreams.is_live(name) for name in ("one", "two", "three")]
+            found = [upstreams.named(name) for name in ("one", "two", "three")]
+            return [each is not None and each.is_live for each in found]
 
     assert anyio.run(main) == [True, False, False]
 
